@@ -156,6 +156,14 @@ inline constexpr int64_t kShortestPart = 64;
 /// Rows of a part of a long column: 16 turns of 4 loads for each of 16 lanes. Of 16384 rows by 1536 columns a workgroup takes 256 turns,
 /// one after the other, which lasts longer than the product of 16384 x 1536 x 384 beside it (403 µs together on an H100, 266 without).
 inline constexpr int64_t kLongColumn = 1024;
+/// Rows of sums by columns that stay whole where workgroups are large enough for many lanes per column: 16 turns of 8 loads for each of 64
+/// lanes. 1024 lanes with 8 loads under way are 32 KiB, and a multiprocessor gets twice its share of the memory by them if that takes
+/// 0.8 µs: an estimate, not measured.
+inline constexpr int64_t kLongestWholeColumn = 8192, kSharesOfWholeColumns = 2;
+/// Elements of a matrix whose columns are summed in two orders, each by other workgroups: 32 MiB stay in the cache of 50 MB of an H100.
+inline constexpr int64_t kMostReordered = int64_t{1} << 23;
+/// Tensors that the kernel of both orders binds, and some more: keys and values with biases, gains, angles and the vector.
+inline constexpr uint32_t kBindingsOfReordered = 16;
 /// How many fewer rows a part must have than its column for a second stage to be worth its level: 32 for each of 16 lanes.
 inline constexpr int64_t kLeastSavedRows = 512;
 /// Elements of a part of a product that takes tiles of 128 x 128, whose sums are written and read once more for each part.
@@ -172,8 +180,9 @@ inline constexpr int64_t kLongestPart = 16384;
 inline constexpr int64_t kLongestUneven = 16384;
 /// Devices with fewer units are busy with the workgroups of one stage.
 inline constexpr int64_t kFewUnits = 8;
-/// Multiplications from which a product with a vector is a sum by rows or columns. Smaller ones run beside other products of their level.
-inline constexpr int64_t kLeastThinProducts = int64_t{1} << 20;
+/// Multiplications from which a product with a vector is a sum by rows or columns. The matrix is read once either way, and tiles would need
+/// a second level for the parts of its inner axis.
+inline constexpr int64_t kLeastThinProducts = int64_t{1} << 16;
 /// Rows of such a sum by rows: a workgroup has one at least, and the inner axis of a product is cut where there are few.
 inline constexpr int64_t kLeastThinRows = 256;
 /// Rows and columns of the smallest tile that a product is cut into.
@@ -222,6 +231,9 @@ inline constexpr int64_t kRowLanesGpu = 128, kRowLanesCpu = 64;
 inline constexpr int64_t kColumnsCpu = 32;
 /// Columns side by side in memory that a workgroup sums at least, on GPUs: 64 bytes, two sectors.
 inline constexpr int64_t kColumnsGpu = 16;
+/// Invocations that share a column where there are few columns and workgroups may be as large, and rows that each loads before it adds
+/// the first of them.
+inline constexpr int64_t kMostLanesPerColumn = 64, kRowsInFlightOfFew = 8;
 /// Rows that an invocation loads before it adds the first of them, in sums by columns. A probe with 4 rows of vectors in flight made 2804
 /// GB/s at 8192 x 4096.
 inline constexpr int64_t kRowsInFlight = 4;

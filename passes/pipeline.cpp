@@ -29,8 +29,10 @@
 #include "passes/graph/grad.h"
 #include "passes/graph/open_extents.h"
 #include "passes/graph/optimizer.h"
+#include "passes/graph/own_rows.h"
 #include "passes/graph/pad_products.h"
 #include "passes/graph/recognise.h"
+#include "passes/graph/reorder_sums.h"
 #include "passes/graph/share_rounded.h"
 #include "passes/graph/simplify.h"
 #include "passes/graph/sort_segments.h"
@@ -141,6 +143,11 @@ const std::array kPasses{
          nullptr,
          [](const Graph& g, const CompileOptions&) { return simplify(g); },
          kInLoops},
+    Pass{{"ownRows", Stage::Primitive, Stage::Primitive, "attention reads the last rows of a cache where they were made",
+          Disabling::LeavesOut},
+         nullptr,
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return ownRows(g); },
+         kInLoops},
     Pass{{"channelsLast", Stage::Primitive, Stage::Primitive,
           "products with windows leave the channels of a pixel side by side, and images are computed so", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
@@ -160,6 +167,14 @@ const std::array kPasses{
           "mixed precision: functions of which 16 bits are read are computed to them", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return coarseFunctions(g); },
+         kInLoops},
+    Pass{{"reorderSums", Stage::Primitive, Stage::Primitive, "sums by columns that are read in another order are also computed in it",
+          Disabling::LeavesOut},
+         // With few bindings the orders would be kernels of their own.
+         [](const CompileOptions& o) {
+           return o.profile.style == program::ExecutionStyle::Gpu && o.profile.max_storage_buffers >= cost::kBindingsOfReordered;
+         },
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return reorderSums(g); },
          kInLoops},
     Pass{{"splitReductions", Stage::Primitive, Stage::Primitive, "long reductions to few results run in two stages", Disabling::LeavesOut},
          nullptr,

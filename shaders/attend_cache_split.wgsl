@@ -15,6 +15,9 @@ override lanes: u32 = 64;
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
 override block: u32 = 1;   // keys that a part takes together
 override subgroup: u32 = 1;
+override own: u32 = 0;     // 1: keys and values of the queries' own positions, the last ones, come apart from the others
+override window: u32 = 0;  // keys up to its own that a query sees; 0: all
+override cap: f32 = 0;     // scores s become cap tanh(s / cap); 0: they stay as they are
 override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
@@ -27,17 +30,24 @@ fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_own_k(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_own_v(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
+fn load_own_k4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_own_v4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 const lowest = -0x1.fffffep+127f;
 const log2_e = 1.44269504f;
+// Scores are compared as powers of two; those that are capped become so after tanh.
+override per_score: f32 = select(log2_e, 1 / max(cap, 0x1p-100f), cap > 0);
 
 var<workgroup> highest_of: array<f32, parts>;
 var<workgroup> total_of: array<f32, parts>;
 var<workgroup> sums_of: array<vec4<f32>, parts * value_quads * across>;
 var<workgroup> seen_by_all: u32;
+var<workgroup> own_begins: u32;  // the first of the last keys
 
 // Elements past the width are 0.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
@@ -85,6 +95,36 @@ fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
   }
   return quad;
 }
+fn quad_of_own_k(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (d < width) {
+      quad = load_own_k4(batch, query, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (d + i < width) {
+        quad[i] = load_own_k(batch, query, d + i);
+      }
+    }
+  }
+  return quad;
+}
+fn quad_of_own_v(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  var quad = vec4<f32>();
+  if (vector == 4) {
+    if (d < value_width) {
+      quad = load_own_v4(batch, query, d);
+    }
+  } else {
+    for (var i = 0u; i < 4; i++) {
+      if (d + i < value_width) {
+        quad[i] = load_own_v(batch, query, d + i);
+      }
+    }
+  }
+  return quad;
+}
 
 @compute @workgroup_size(lanes)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -98,24 +138,42 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_part = lane % across;
   // Keys that the query sees: the queries are at the last positions.
   if (lane == 0) {
-    seen_by_all = u32(clamp(load_length(batch), i32(queries) - i32(query) - 1, i32(keys + queries)) - (i32(queries) - i32(query) - 1));
+    let length = load_length(batch);
+    seen_by_all = u32(clamp(length, i32(queries) - i32(query) - 1, i32(keys + queries)) - (i32(queries) - i32(query) - 1));
+    if (own == 1) {
+      own_begins = u32(clamp(length, i32(queries), i32(keys + queries)) - i32(queries));
+    }
   }
   let seen = min(workgroupUniformLoad(&seen_by_all), keys);
+  var first_own = keys;
+  if (own == 1) {
+    first_own = workgroupUniformLoad(&own_begins);
+  }
+  var first_seen = 0u;
+  if (window > 0) {
+    first_seen = max(seen, window) - window;
+  }
 
   var q: array<vec4<f32>, quads>;
   for (var n = 0u; n < quads; n++) {
-    q[n] = quad_of_q(batch, query, 4 * (n * across + of_part)) * (scale * log2_e);
+    q[n] = quad_of_q(batch, query, 4 * (n * across + of_part)) * (scale * per_score);
   }
   var sums: array<vec4<f32>, value_quads>;
   var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
   var total = 0.0;
-  for (var begin = 0u; begin < seen; begin += parts * block) {
+  for (var begin = first_seen; begin < seen; begin += parts * block) {
     let first = begin + part * block;
     var scores: array<f32, block>;
     for (var j = 0u; j < block; j++) {
       let key = min(first + j, keys - 1);
       for (var n = 0u; n < quads; n++) {
-        let k = quad_of_k(of_keys, key, 4 * (n * across + of_part));
+        let d = 4 * (n * across + of_part);
+        var k: vec4<f32>;
+        if (own == 1 && key >= first_own) {
+          k = quad_of_own_k(of_keys, min(key - first_own, queries - 1), d);
+        } else {
+          k = quad_of_k(of_keys, key, d);
+        }
         scores[j] = fma(q[n].x, k.x, fma(q[n].y, k.y, fma(q[n].z, k.z, fma(q[n].w, k.w, scores[j]))));
       }
     }
@@ -124,9 +182,17 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         scores[j] += subgroupShuffleXor(scores[j], apart);
       }
     }
+    // What exp2 and tanh make of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
+    var trace = 0.0;
     var higher = highest;
     for (var j = 0u; j < block; j++) {
       scores[j] = select(lowest, scores[j], first + j < seen);
+      if (cap > 0) {
+        trace = select(trace, scores[j], (bitcast<u32>(scores[j]) & 0x7fffffffu) > 0x7f800000u);
+        scores[j] = select(lowest, tanh(clamp(scores[j], -20, 20)) * (cap * log2_e), first + j < seen);
+      } else {
+        trace = fma(scores[j], 0x1p-64f, trace);
+      }
       higher = max(higher, scores[j]);
     }
     let shrink = exp2(highest - higher);
@@ -135,15 +201,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     for (var n = 0u; n < value_quads; n++) {
       sums[n] *= shrink;
     }
-    // What exp2 makes of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
-    var trace = 0.0;
     for (var j = 0u; j < block; j++) {
       let is_seen = first + j < seen;
-      trace = fma(scores[j], 0x1p-64f, trace);
       let weight = select(0.0, exp2(scores[j] - higher), is_seen);
       total += weight;
       for (var n = 0u; n < value_quads; n++) {
-        let v = quad_of_v(of_keys, min(first + j, keys - 1), 4 * (n * across + of_part));
+        let key = min(first + j, keys - 1);
+        let d = 4 * (n * across + of_part);
+        var v: vec4<f32>;
+        if (own == 1 && key >= first_own) {
+          v = quad_of_own_v(of_keys, min(key - first_own, queries - 1), d);
+        } else {
+          v = quad_of_v(of_keys, key, d);
+        }
         sums[n] += select(vec4<f32>(), weight * v, is_seen);
       }
     }

@@ -25,10 +25,10 @@ constexpr int64_t kMostByDefault = 4096;
 GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options, const Where& where) {
   const int64_t most = config.context > 0 ? config.context : kMostByDefault;
   if (options.positions == 0) options.positions = std::min(most, kMostByDefault);
-  if (options.sequences < 1 || options.positions < 1 || options.chunk < 1 || options.vocabulary < 0) {
+  if (options.sequences < 1 || options.positions < 1 || options.chunk < 1 || options.tokens_per_submission < 1 || options.vocabulary < 0) {
     refuse("options",
-           fmt::format("{} sequences of {} positions in chunks of {}, of {} ids", options.sequences, options.positions, options.chunk,
-                       options.vocabulary),
+           fmt::format("{} sequences of {} positions in chunks of {}, {} tokens per submission, of {} ids", options.sequences,
+                       options.positions, options.chunk, options.tokens_per_submission, options.vocabulary),
            "each is at least 1, and vocabulary may be 0", where);
   }
   if (config.learned_positions > 0 && options.positions > config.learned_positions)
@@ -55,14 +55,19 @@ struct Generator::Impl {
         lengths(static_cast<size_t>(options.sequences)),
         largest(lengths.size()),
         step(makeStep(config, std::move(values), options, where)) {
-    if (options.chunk == 1) return;
-    chunk = step.attach({.inputs = inputsOf(options, options.chunk),
-                         .forward = [of = options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, of); },
-                         .updates_buffers = true},
-                        where);
+    const auto attached = [&](const std::vector<InputSpec>& inputs, auto* function) {
+      return step.attach(
+          {.inputs = inputs,
+           .forward = [of = options, function](const GeneratorSession& session, const Inputs& in) { return function(session, in, of); },
+           .updates_buffers = true},
+          where);
+    };
+    if (options.chunk > 1) chunk = attached(inputsOf(options, options.chunk), advance);
+    if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral);
   }
 
-  void check(const std::vector<TokenList>& tokens, const Where& where) const {
+  /// `begins`: as if all sequences began anew.
+  void check(const std::vector<TokenList>& tokens, bool begins, const Where& where) const {
     if (tokens.size() > lengths.size())
       refuse("options", fmt::format("tokens for {} sequences, but there are {}", tokens.size(), lengths.size()),
              "make a generator with more", where);
@@ -71,7 +76,7 @@ struct Generator::Impl {
       if (wrong != tokens[i].end())
         refuse("tokens", fmt::format("the id {} of sequence {}, but the model has {} ids", *wrong, i, config.vocabulary),
                "the tokenizer is of another model", where);
-      const int64_t all = lengths[i] + std::ssize(tokens[i]);
+      const int64_t all = (begins ? 0 : lengths[i]) + std::ssize(tokens[i]);
       if (all > options.positions)
         refuse("room", fmt::format("{} tokens in sequence {}, which has room for {}", all, i, options.positions),
                "make the generator with more positions, or give it less", where);
@@ -96,7 +101,7 @@ struct Generator::Impl {
     if (options.samples) {
       TokenList next = at;
       for (size_t i = 0; i < rows; ++i) next[i] += count[i];
-      addSamplingValues(batch, settings.sampling, next);
+      addSamplingValues(batch, settings.sampling, {next});
     }
     const RunOptions captures{.captures = settings.every};
     const ForwardResult result = width > 1 ? chunk->run(batch, captures, where) : step.run(batch, captures, where);
@@ -114,23 +119,61 @@ struct Generator::Impl {
     }
   }
 
-  void checkLogits(const std::vector<TokenList>& tokens, const Where& where) const {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].empty() || std::isfinite(largest[i])) continue;
-      throw Error({.code = "language_model.logits",
-                   .message = fmt::format("the largest logit after token {} of sequence {} is {}", lengths[i], i, largest[i]),
-                   .where = detail::toLocation(where),
-                   .notes = {},
-                   .remedy = "look for NaN and infinities in the weights"},
-                  ExitCode::NumericCheck);
+  /// `largest` is that after the last token of a sequence.
+  void checkLogits(size_t sequence, const Where& where) const {
+    if (std::isfinite(largest[sequence])) return;
+    throw Error(
+        {.code = "language_model.logits",
+         .message = fmt::format("the largest logit after token {} of sequence {} is {}", lengths[sequence], sequence, largest[sequence]),
+         .where = detail::toLocation(where),
+         .notes = {},
+         .remedy = "look for NaN and infinities in the weights"},
+        ExitCode::NumericCheck);
+  }
+
+  /// One run of as many tokens as a submission has, each the one before has led to; `now` is a token of each sequence that goes on. Calls
+  /// take(sequence, token) for all of them, in their order, which says whether the sequence goes on.
+  template <class Take>
+  void runSeveral(const std::vector<TokenList>& now, const GenerateOptions& generate, const Take& take, const Where& where) {
+    const auto rows = lengths.size(), steps = static_cast<size_t>(options.tokens_per_submission);
+    TokenList ids(rows), at(rows), count(rows), stops(rows, generate.stop_at_end ? 1 : 0);
+    for (size_t i = 0; i < rows; ++i) {
+      const bool goes_on = i < now.size() && !now[i].empty();
+      ids[i] = goes_on ? now[i].front() : 0;
+      at[i] = static_cast<int32_t>(lengths[i]);
+      count[i] = goes_on ? 1 : 0;
+    }
+    Batch batch{{"ids", ids}, {"at", at}, {"count", count}, {"stops", stops}};
+    if (options.samples) {
+      std::vector<TokenList> places(steps, at);
+      for (size_t t = 0; t < steps; ++t) {
+        for (int32_t& place : places[t]) place += static_cast<int32_t>(t) + 1;
+      }
+      addSamplingValues(batch, generate.sampling, places);
+    }
+    const ForwardResult result = several->run(batch, {}, where);
+    const std::span<const int32_t> next = result.outputs.get("next").ints();
+    const std::span<const float> its_largest = result.outputs.get("largest").floats();
+    for (size_t t = 0; t < steps; ++t) {
+      for (size_t i = 0; i < rows; ++i) {
+        if (count[i] == 0) continue;
+        ++lengths[i];
+        largest[i] = its_largest[t * rows + i];
+        checkLogits(i, where);
+        count[i] = take(i, next[t * rows + i]) ? 1 : 0;
+      }
     }
   }
 
-  Fed feed(const std::vector<TokenList>& tokens, const FeedSettings& settings, const Where& where) {
-    check(tokens, where);
-    if (const Status status = settings.sampling.check(); !status.ok()) throw Error(status.diagnostics());
-    if (settings.sampling.needsSampling() && !options.samples)
+  void checkSampling(const SamplingOptions& sampling, const Where& where) const {
+    if (const Status status = sampling.check(); !status.ok()) throw Error(status.diagnostics());
+    if (sampling.needsSampling() && !options.samples)
       refuse("sampling", "this generator has no programs that sample", "make it with GeneratorOptions::samples", where);
+  }
+
+  Fed feed(const std::vector<TokenList>& tokens, const FeedSettings& settings, const Where& where) {
+    check(tokens, false, where);
+    checkSampling(settings.sampling, where);
     Fed fed{.next = TokenList(lengths.size()), .logits = {}};
     if (settings.every) fed.logits.resize(lengths.size());
     std::vector<size_t> done(lengths.size());
@@ -141,8 +184,54 @@ struct Generator::Impl {
       return false;
     };
     while (is_left()) run(tokens, done, settings, fed, where);
-    checkLogits(tokens, where);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (!tokens[i].empty()) checkLogits(i, where);
+    }
     return fed;
+  }
+
+  std::vector<TokenList> extend(const std::vector<TokenList>& tokens, const GenerateOptions& generate, bool begins, const Where& where) {
+    check(tokens, begins, where);
+    checkRoom(tokens, generate, begins, where);
+    checkSampling(generate.sampling, where);
+    if (begins) restart();
+    std::vector<TokenList> made(tokens.size());
+    std::vector<TokenList> now = tokens;
+    const auto take = [&](size_t i, int32_t next) {
+      made[i].push_back(next);
+      const bool ends = generate.stop_at_end && std::ranges::find(config.end_tokens, next) != config.end_tokens.end();
+      now[i] = ends ? TokenList{} : TokenList{next};
+      return !ends;
+    };
+    const auto goes_on = [](const TokenList& list) { return !list.empty(); };
+    const auto is_prompt = [](const TokenList& list) { return list.size() > 1; };
+    for (int64_t left = generate.tokens; left > 0 && std::ranges::any_of(now, goes_on);) {
+      if (several && left >= options.tokens_per_submission && std::ranges::none_of(now, is_prompt)) {
+        runSeveral(now, generate, take, where);
+        left -= options.tokens_per_submission;
+        continue;
+      }
+      const Fed fed = feed(now, {.sampling = generate.sampling}, where);
+      for (size_t i = 0; i < now.size(); ++i) {
+        if (!now[i].empty()) take(i, fed.next[i]);
+      }
+      --left;
+    }
+    return made;
+  }
+
+  void restart() { std::ranges::fill(lengths, 0); }
+
+  void checkRoom(const std::vector<TokenList>& tokens, const GenerateOptions& generate, bool begins, const Where& where) const {
+    if (generate.tokens < 0) refuse("options", fmt::format("{} tokens are asked for", generate.tokens), "ask for 0 or more", where);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const int64_t before = (begins ? 0 : lengths[i]) + std::ssize(tokens[i]);
+      if (tokens[i].empty() || generate.tokens <= options.positions + 1 - before) continue;
+      refuse("room",
+             fmt::format("sequence {} has {} tokens, {} more are asked for, and there is room for {}", i, before, generate.tokens,
+                         options.positions),
+             "make the generator with more positions, or ask for fewer tokens", where);
+    }
   }
 
   [[nodiscard]] const std::vector<std::unique_ptr<Buffer>>& kept() const { return step.model().kept; }
@@ -195,7 +284,7 @@ struct Generator::Impl {
   std::vector<int64_t> lengths;  ///< of the sequences
   std::vector<float> largest;    ///< of the logits after the last token of each
   ModelInference<GeneratorSession> step;
-  std::optional<Forward> chunk, reader, writer;
+  std::optional<Forward> chunk, several, reader, writer;
 };
 
 Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
@@ -213,14 +302,18 @@ const LanguageConfig& Generator::config() const { return impl_->config; }
 const GeneratorOptions& Generator::options() const { return impl_->options; }
 std::string Generator::device() const { return impl_->step.facts().device; }
 uint64_t Generator::compilations() const {
-  return impl_->step.run_facts().compilations + (impl_->chunk ? impl_->chunk->run_facts().compilations : 0);
+  uint64_t all = impl_->step.run_facts().compilations;
+  for (const auto* more : {&impl_->chunk, &impl_->several}) {
+    if (*more) all += (*more)->run_facts().compilations;
+  }
+  return all;
 }
 int64_t Generator::length(size_t sequence) const {
   impl_->checkSequence(sequence, Where::current());
   return impl_->lengths[sequence];
 }
 
-void Generator::restart() { std::ranges::fill(impl_->lengths, 0); }
+void Generator::restart() { impl_->restart(); }
 
 Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) { return impl_->feed(tokens, {.every = every}, where); }
 
@@ -229,33 +322,15 @@ Fed Generator::feed(const std::vector<TokenList>& tokens, const SamplingOptions&
 }
 
 std::vector<TokenList> Generator::generate(const std::vector<TokenList>& prompts, const GenerateOptions& options, Where where) {
-  if (options.tokens < 0) refuse("options", fmt::format("{} tokens are asked for", options.tokens), "ask for 0 or more", where);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i].empty())
       refuse("tokens", fmt::format("prompt {} is empty", i), "begin with a token, such as the one that begins a text", where);
-    if (options.tokens > impl_->options.positions + 1 - std::ssize(prompts[i]))
-      refuse("room",
-             fmt::format("prompt {} has {} tokens, {} more are asked for, and there is room for {}", i, prompts[i].size(), options.tokens,
-                         impl_->options.positions),
-             "make the generator with more positions, or ask for fewer tokens", where);
   }
-  restart();
-  std::vector<TokenList> made(prompts.size());
-  std::vector<TokenList> now = prompts;
-  for (int64_t step = 0; step < options.tokens; ++step) {
-    const Fed fed = feed(now, options.sampling, where);
-    bool goes_on = false;
-    for (size_t i = 0; i < now.size(); ++i) {
-      if (now[i].empty()) continue;
-      const int32_t next = fed.next[i];
-      made[i].push_back(next);
-      const bool ends = options.stop_at_end && std::ranges::find(impl_->config.end_tokens, next) != impl_->config.end_tokens.end();
-      now[i] = ends ? TokenList{} : TokenList{next};
-      goes_on = goes_on || !ends;
-    }
-    if (!goes_on) break;
-  }
-  return made;
+  return impl_->extend(prompts, options, true, where);
+}
+
+std::vector<TokenList> Generator::extend(const std::vector<TokenList>& tokens, const GenerateOptions& options, Where where) {
+  return impl_->extend(tokens, options, false, where);
 }
 
 SequenceState Generator::save(size_t sequence, Where where) {

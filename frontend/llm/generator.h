@@ -23,7 +23,9 @@ struct GeneratorOptions {
   int64_t positions = 0;   ///< room of each in tokens; 0: those that the model was made for, at most 4096
   int64_t chunk = 64;      ///< tokens of a prompt that one run takes
   int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
-  bool samples = false;    ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
+  /// Of generate() and extend(): tokens that one run makes, where so many are to come; each is fed on the device. Results are the same.
+  int64_t tokens_per_submission = 1;
+  bool samples = false;  ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
 };
 
 struct GenerateOptions {
@@ -43,8 +45,9 @@ struct SequenceState {
   std::vector<std::vector<float>> tensors;
 };
 
-/// Two programs serve all prompts, lengths and settings of sampling: one takes a chunk of tokens, one takes a token. Of a run, 8 bytes per
-/// sequence come back from the device: the token, and the largest logit, which shows whether all were numbers. Errors are thrown:
+/// Two programs serve all prompts, lengths and settings of sampling: one takes a chunk of tokens, one takes a token; and a third one makes
+/// several tokens where GeneratorOptions::tokens_per_submission asks for it. For each token of a sequence 8 bytes come back from the
+/// device: the token, and the largest logit, which shows whether all were numbers. Errors are thrown:
 /// "language_model.options" for options that are wrong, "language_model.sampling" for settings of sampling that are, or where `samples` is
 /// off, "language_model.logits" (ExitCode::NumericCheck) for logits that are no finite numbers, "language_model.tokens" for an id that the
 /// model does not have or an empty prompt, "language_model.room" for more tokens than there is room for, those of ls::forward(), and those
@@ -62,6 +65,9 @@ class Generator {
   /// Starts all sequences anew and gives the tokens that follow each prompt, one prompt per sequence at most.
   std::vector<TokenList> generate(const std::vector<TokenList>& prompts, const GenerateOptions& options = {},
                                   Where where = Where::current());
+  /// The same from where the sequences are: feeds these tokens, at least one to each sequence that is to go on, and gives those that
+  /// follow. The last one is not fed, so give it to the next call.
+  std::vector<TokenList> extend(const std::vector<TokenList>& tokens, const GenerateOptions& options = {}, Where where = Where::current());
 
   /// The next call of feed() begins new texts.
   void restart();

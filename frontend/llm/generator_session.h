@@ -29,6 +29,12 @@ std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens)
 /// ids at their places: "next", the token to follow of each sequence, i32 [B], and "largest" of its logits, f32 [B]. Captures "logits" of
 /// all of them.
 Outputs advance(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
+/// For runs of options.tokens_per_submission tokens per sequence: those of a step; "uniform" has a row per token; and "stops" i32 [B]: 1
+/// where a sequence gets no more after an end token.
+std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options);
+/// So many steps, each from the token that the one before it gave; those of sequences that have stopped count as if `count` were 0. "next"
+/// and "largest" have a row per step.
+Outputs advanceSeveral(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
 /// The program of one token per sequence, with these parameters of a LanguageModel and zeros as the state.
 ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
                                           const Where& where);

@@ -81,17 +81,19 @@ std::vector<InputSpec> samplingInputs(int64_t sequences) {
           {"repetition_penalty", f32(sequences)}, {"uniform", f32(sequences)}};
 }
 
-void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<int32_t>& places) {
-  const size_t rows = places.size();
+void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<std::vector<int32_t>>& places) {
+  const size_t rows = places.front().size();
   for (const auto& [name, value] : {std::pair("temperature", options.temperature), std::pair("top_p", options.top_p),
                                     std::pair("min_p", options.min_p), std::pair("repetition_penalty", options.repetition_penalty)})
     batch.emplace_back(name, std::vector<float>(rows, static_cast<float>(value)));
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   batch.emplace_back("top_k", std::vector<int32_t>(rows, static_cast<int32_t>(std::min(options.top_k, kMost))));
   std::vector<float> uniform;
-  for (size_t i = 0; i < rows; ++i) {
-    const double u = random::uniform(options.seed, static_cast<uint32_t>(i), static_cast<uint64_t>(places[i]));
-    uniform.push_back(static_cast<float>(u));
+  for (const std::vector<int32_t>& of_token : places) {
+    for (size_t i = 0; i < rows; ++i) {
+      const double u = random::uniform(options.seed, static_cast<uint32_t>(i), static_cast<uint64_t>(of_token[i]));
+      uniform.push_back(static_cast<float>(u));
+    }
   }
   batch.emplace_back("uniform", std::move(uniform));
 }

@@ -48,8 +48,9 @@ Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled = 
 /// The settings as inputs of a program, one of each sequence: "temperature", "top_p", "min_p", "repetition_penalty" and "uniform" f32 [B],
 /// "top_k" i32 [B].
 std::vector<InputSpec> samplingInputs(int64_t sequences);
-/// Their values for a run after which the next token of each sequence comes to its place of `places`.
-void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<int32_t>& places);
+/// Their values for a run after which the next token of each sequence comes to its place of `places`; for a run of several tokens "uniform"
+/// has a row for each, with places of its own.
+void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::vector<std::vector<int32_t>>& places);
 /// The next token of each sequence, i32 [B], of logits [B, V] and how often each id was there so far, f32 [B, V].
 Tensor sampleTokens(const Tensor& logits, const Tensor& seen, const Inputs& in);
 

@@ -65,17 +65,10 @@ Tensor turned(const std::vector<Tensor>& operands, const RopeOptions& options, c
   return trace.emitAll("rope", operands, std::move(attributes), where).front();
 }
 
-/// A large negative number where keys are hidden from queries by position, else 0: [T, S], or [..., 1, T, S] for lengths of their own.
+/// A large negative number where keys are hidden from queries by position, else 0: [T, S].
 Tensor positionMask(int64_t queries, int64_t keys, const AttentionOptions& options, const Where& where) {
-  Tensor at = add({arange(queries, DType::I32, where), where}, {options.length ? int64_t{0} : options.offset, where}, where);
+  Tensor at = add({arange(queries, DType::I32, where), where}, {options.offset, where}, where);
   at = reshape(at, {queries, 1}, where);
-  if (options.length) {
-    // More keys than there are count as all of them.
-    Tensor first = sub({min({*options.length, where}, {keys, where}, where), where}, {queries, where}, where);
-    std::vector<int64_t> shape = first.shape(where).extents();
-    if (!shape.empty()) shape.insert(shape.end(), {1, 1, 1});
-    at = add({reshape(first, shape, where), where}, {at, where}, where);
-  }
   const Tensor key = arange(keys, DType::I32, where);
   Tensor hidden = greater({key, where}, {at, where}, where);
   if (options.window > 0) {
@@ -124,17 +117,20 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, AttentionOptio
   const double scale = options.scale.value_or(1 / std::sqrt(width));
   checkOptions(q, k, v, options, where);
   std::vector<Tensor> operands{q, k, v};
+  if (options.length) {
+    operands.push_back(*options.length);
+    graph::Attributes attributes{{"scale", scale}};
+    if (options.window > 0) attributes.set("window", options.window);
+    if (options.soft_cap > 0) attributes.set("soft_cap", options.soft_cap);
+    return trace.emitAll("cached_attention", operands, std::move(attributes), where).front();
+  }
   if (options.window == 0 && options.soft_cap == 0) {
-    if (options.length) {
-      operands.push_back(*options.length);
-      return trace.emitAll("cached_attention", operands, {{"scale", scale}}, where).front();
-    }
     if (options.mask) operands.push_back(*options.mask);
     graph::Attributes attributes{{"causal", options.causal}, {"offset", options.offset}, {"scale", scale}};
     return trace.emitAll("scaled_dot_product_attention", operands, std::move(attributes), where).front();
   }
   std::optional<Tensor> mask = options.mask;
-  if (options.causal || options.length) {
+  if (options.causal) {
     const Tensor seen = positionMask(q.extent(-2, where), k.extent(-2, where), options, where);
     mask = mask ? add({*mask, where}, {seen, where}, where) : seen;
   }

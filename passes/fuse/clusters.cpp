@@ -62,18 +62,24 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
   // The only stored value that a cheap node reads, where that is a packed one; else `reads_more`.
   std::vector<ValueId> packed(graph.nodes.size());
   std::vector<bool> reads_more(graph.nodes.size(), false);
+  std::vector<ValueId> early_source(graph.nodes.size());  // of a number the stored one that it is made of
   for (NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
     const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
     if (element == nullptr) continue;
     int64_t& count = operations[id.index()];
     count = 1;
+    std::set<ValueId> sources;  // what a number is made of
+    bool is_early = true;       // all of that is there from the beginning
     for (ValueId operand : node.operands) {
       NodeId maker = graph[operand].node;
       while (!storage[maker.index()] && std::holds_alternative<ViewLowering>(*graph[maker].op->lower)) {
         operand = graph[maker].operands[0];
         maker = graph[operand].node;
       }
+      is_early = is_early && (storage[maker.index()] || cheap[maker.index()]);
+      if (storage[maker.index()]) sources.insert(operand);
+      if (early_source[maker.index()].valid()) sources.insert(early_source[maker.index()]);
       int64_t read = cheap[maker.index()] ? widest[maker.index()] : graph.shapeOf(operand).elementCount();
       widest[id.index()] = std::max(widest[id.index()], read);
       const bool is_repeated = cheap[maker.index()], is_packed = isPacked(graph.typeOf(operand).dtype);
@@ -85,8 +91,12 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
       count += operations[maker.index()];
     }
     const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
+    // A number that is made of another one is read one way or the other. Loops compute it once, before them.
+    const int64_t made = graph.shapeOf(node.results[0]).elementCount();
+    const bool is_number = made == 1 && widest[id.index()] == 1 && is_early && sources.size() == 1;
+    if (is_number) early_source[id.index()] = *sources.begin();
     bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
-                   is_seldom && cost::kSmallerBy * widest[id.index()] <= graph.shapeOf(node.results[0]).elementCount();
+                   (is_number || (is_seldom && cost::kSmallerBy * widest[id.index()] <= made));
     // What is computed from a packed value takes more memory than that value, which is often kept anyway.
     const TensorType& type = graph.typeOf(node.results[0]);
     const ValueId source = packed[id.index()];

@@ -114,6 +114,17 @@ struct Splitter {
     return std::max(stay, divideUp(length, plannedRounds(profile)));
   }
 
+  /// Whether the lanes of large workgroups take the columns as fast as two stages would.
+  [[nodiscard]] bool staysWhole(int64_t length, int64_t results) const {
+    const int64_t lanes = profile.max_workgroup_invocations / cost::kColumnsGpu;
+    if (profile.style != program::ExecutionStyle::Gpu || lanes <= cost::kFullWorkgroup / cost::kColumnsGpu) return false;
+    if (length * cost::kMostLanesPerColumn > cost::kLongestWholeColumn * std::min(lanes, cost::kMostLanesPerColumn)) return false;
+    const auto groups = static_cast<double>(divideUp(results, cost::kColumnsGpu));
+    const double share = std::min(1.0, groups * cost::kSharesOfWholeColumns / static_cast<double>(units));
+    const double seconds = static_cast<double>(length * results * cost::kElementBytes) / (1e6 * profile.memory_mb_per_second);
+    return seconds / share <= seconds + 1e-9 * profile.level_ns;
+  }
+
   /// A reduction over leading axes to few results (the gradient of a gain or a bias): blocks of rows, then the blocks.
   bool splitLeading(const Node& node, const ReduceLowering& reduce, double neutral) {
     std::vector<int64_t> axes = reduce.axes(graph, node);
@@ -124,6 +135,7 @@ struct Splitter {
     int64_t length = graph.shapeOf(node.operands[0]).elementCount() / results;
     if (units < cost::kFewUnits || length * results < 2 * cost::kShortestSum) return false;
     int64_t parts = partsBesideRows(node, length, results);
+    if (parts == 1 && staysWhole(length, results)) return false;
     if (parts == 1) {
       parts = partsOf(length, cost::kShortestPart, results, cost::kShortGroupsPerUnit * units);
       const int64_t groups = divideUp(results, cost::kColumnsGpu), most = cost::kGroupsPerUnit * units;

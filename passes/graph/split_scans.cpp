@@ -44,7 +44,12 @@ int64_t partOfTotal(const Shape& shape, int64_t axis, const program::DeviceProfi
   // The lanes of a workgroup are side by side in a short part, and far apart in a long one.
   const int64_t parts = is_shared ? std::min(length / cost::kScannedPart, cost::kMostScannedParts)
                                   : std::min(length / cost::kFoldedPart, divideUp(wanted, lines));
-  return parts > 1 ? length / parts : 0;
+  if (parts <= 1) return 0;
+  // What is left after whole parts would have to be combined with their total in a third step.
+  for (int64_t even = parts; 2 * even > parts && is_shared; --even) {
+    if (length % even == 0 && even > 1) return length / even;
+  }
+  return length / parts;
 }
 
 struct Splitter {

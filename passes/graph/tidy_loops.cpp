@@ -22,7 +22,7 @@ enum class Varies : uint8_t {
   ByCarry,  ///< made one after the other
 };
 
-bool isView(const Node& node) { return std::holds_alternative<ViewLowering>(*node.op->lower); }
+bool isViewNode(const Node& node) { return std::holds_alternative<ViewLowering>(*node.op->lower); }
 bool isProduct(const Node& node) { return std::holds_alternative<ContractLowering>(*node.op->lower) && node.op->lift != nullptr; }
 
 class LoopTidier {
@@ -127,7 +127,7 @@ class LoopTidier {
   [[nodiscard]] bool hasStack(ValueId value) const {
     if (stacks_.contains(value)) return true;
     const Node& node = definition(value);
-    return isView(node) && node.op->lift != nullptr && node.operands.size() == 1 && hasStack(node.operands[0]);
+    return isViewNode(node) && node.op->lift != nullptr && node.operands.size() == 1 && hasStack(node.operands[0]);
   }
   ValueId stackOf(ValueId value) {
     if (const auto found = stacks_.find(value); found != stacks_.end()) return found->second;
@@ -152,7 +152,7 @@ class LoopTidier {
   void hoist() {
     for (const NodeId id : body_.graph().body().nodes) {
       const Node node = body_.graph()[id];
-      if (leafKind(node) != LeafKind::None || isView(node) || node.results.size() != 1) continue;
+      if (leafKind(node) != LeafKind::None || isViewNode(node) || node.results.size() != 1) continue;
       const ValueId value = node.results[0];
       if (varies_.at(value) == Varies::Never) {
         replace_[value] = {Varies::Never, outside(value)};

@@ -77,11 +77,20 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   const bool is_gpu = q.profile.style == ExecutionStyle::Gpu, is_large = length * space.results >= cost::kManyElementsCpu;
   ColumnsPlan plan{.width = cost::kColumnsCpu};
   plan.vector = columnsPerLane(q, space);
+  int64_t rows_in_flight = cost::kRowsInFlight;
   if (is_gpu) {
     // Workgroups are full however short the columns are: equal ones can be merged.
     int64_t invocations = std::min<int64_t>(q.profile.max_workgroup_invocations, cost::kFullWorkgroup);
     const int64_t side_by_side =
         std::max<int64_t>(plan.vector < cost::kVectorElements ? cost::kColumnsGpu / plan.vector : cost::kColumnsGpu, 1);
+    // Few workgroups have to keep as many loads under way as many.
+    const int64_t most = std::min<int64_t>(q.profile.max_workgroup_invocations, side_by_side * cost::kMostLanesPerColumn);
+    const auto fills_units = [&] {
+      return divideUp(space.results, side_by_side * plan.vector) * invocations >=
+             cost::kGroupsPerUnit * cost::kFullWorkgroup * q.profile.parallel_units;
+    };
+    while (2 * invocations <= most && !fills_units() && length >= 2 * cost::kRowsInFlight * invocations / side_by_side) invocations *= 2;
+    if (invocations > cost::kFullWorkgroup && !fills_units()) rows_in_flight = cost::kRowsInFlightOfFew;
     plan.lanes = std::clamp<int64_t>(largestPowerOfTwo(length), 1, invocations / side_by_side);
     plan.width = invocations / plan.lanes;
   } else if (is_large) {
@@ -102,8 +111,7 @@ Result<PlanChoice> chooseColumns(const PlanQuery& q) {
     while (plan.width * plan.lanes > most_lanes) plan.width /= 2;
   }
   LS_TRY(plan.unroll, chooseUnroll(q, [&](int64_t unroll) { return roundsOf(space, plan.lanes, unroll); }));
-  if ((is_gpu || is_large) && space.inner == 0)
-    plan.unroll = std::max(plan.unroll, std::min(cost::kRowsInFlight, divideUp(length, plan.lanes)));
+  if ((is_gpu || is_large) && space.inner == 0) plan.unroll = std::max(plan.unroll, std::min(rows_in_flight, divideUp(length, plan.lanes)));
   return planned(q, space, plan);
 }
 

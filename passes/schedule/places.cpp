@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/graph/group_kind.h"
+#include "ir/graph/loop.h"
 #include "ir/graph/op_def.h"
 #include "passes/fuse/views.h"
 #include "passes/schedule/in_place.h"
@@ -181,7 +183,7 @@ void Places::placeOutputs() {
 }
 
 /// update_slice(state, value): value is made in the state's own bytes when its group does not read them, or is a map that reads each
-/// element where it writes it.
+/// element where it writes it; or when a loop holds it there from the state on.
 void Places::placeUpdates() {
   for (NodeId id : graph_.body().nodes) {
     const Node& node = graph_[id];
@@ -194,7 +196,7 @@ void Places::placeUpdates() {
     const ValueId state = storageOf(node.operands[0]);
     const bool is_bound_there = written.offset % config_.profile.min_offset_alignment == 0;
     const bool is_free = is_bound_there && !copied_.contains(state) && mayOwn(value);
-    if (is_free && updatesInPlace(graph_.definition(value), state, written)) {
+    if (is_free && updatesInPlace(value, state, written)) {
       places_[value] = target;
       in_place_[value] = state;
     } else {
@@ -203,19 +205,27 @@ void Places::placeUpdates() {
   }
 }
 
-bool Places::updatesInPlace(const Node& group, ValueId state, const Range& written) {
-  if (std::holds_alternative<LoopLowering>(*group.op->lower)) return false;
-  std::set<ValueId> old;  // what is made of the bytes that are written
-  for (ValueId operand : group.operands) {
-    if (storageOf(operand) != state) continue;
-    Range range = rangeOf(operand, kernel::Access::Read);
+bool Places::updatesInPlace(ValueId value, ValueId state, const Range& written) {
+  const Node& maker = graph_.definition(value);
+  std::vector<size_t> old;  // the operands that are made of the bytes that are written
+  for (size_t i = 0; i < maker.operands.size(); ++i) {
+    if (storageOf(maker.operands[i]) != state) continue;
+    Range range = rangeOf(maker.operands[i], kernel::Access::Read);
     if (!overlap(range, written)) continue;
     if (range.offset != written.offset || range.size != written.size) return false;
-    old.insert(operand);
+    old.push_back(i);
+  }
+  if (std::holds_alternative<LoopLowering>(*maker.op->lower)) {
+    const LoopForm loop(maker);
+    const size_t place = static_cast<size_t>(std::ranges::find(maker.results, value) - maker.results.begin());
+    const bool is_held = place >= loop.carries && place < loop.firstResult();
+    return is_held && old == std::vector<size_t>{place} && root(maker.operands[place]) == state;
   }
   if (old.empty()) return true;
-  const bool is_map = std::holds_alternative<RegionLowering>(*group.op->lower) && kindOf(group) == GroupKind::Map;
-  return is_map && readAtOwnPosition(graph_, graph_[group.regions[0]].nodes, std::move(old));
+  const bool is_map = std::holds_alternative<RegionLowering>(*maker.op->lower) && kindOf(maker) == GroupKind::Map;
+  std::set<ValueId> values;
+  for (const size_t i : old) values.insert(maker.operands[i]);
+  return is_map && readAtOwnPosition(graph_, graph_[maker.regions[0]].nodes, std::move(values));
 }
 
 }  // namespace lockstep::passes

@@ -48,7 +48,7 @@ class Places {
   void placePacks();
   void placeOutputs();
   [[nodiscard]] bool mayOwn(graph::ValueId value) const;
-  [[nodiscard]] bool updatesInPlace(const graph::Node& group, graph::ValueId state, const program::Range& written);
+  [[nodiscard]] bool updatesInPlace(graph::ValueId value, graph::ValueId state, const program::Range& written);
 
   const graph::Graph& graph_;
   const ScheduleConfig& config_;

@@ -233,7 +233,7 @@ struct State {
     for (size_t i = 0; i < loop.held; ++i) {
       const Place place = places.of(node.results[loop.carries + i]);
       there.states[heldName(i)] = {place.buffer, place.offset, 0};
-      after.insert(addCopy({node.operands[loop.carries + i], place}));
+      if (!places.madeInPlace().contains(node.results[loop.carries + i])) after.insert(addCopy({node.operands[loop.carries + i], place}));
     }
     for (size_t i = loop.firstResult(); i < node.results.size(); ++i)
       there.outputs[resultName(i - loop.firstResult())] = rows(node.results[i], first);

@@ -18,16 +18,9 @@ namespace {
 
 using testing::codeOf;
 using testing::configOf;
+using testing::hybrid;
 using testing::randomValues;
 using testing::tinyJson;
-
-/// Mamba-2, attention with a window and positions, Mamba-1.
-LanguageConfig hybrid() {
-  LanguageConfig config = configOf(tinyJson("qwen3"));
-  config.mixer = {.states = 4, .conv = 3, .expand = 2, .step_rank = 2, .head_width = 8, .groups = 2, .bias = true};
-  config.layers = {{.kind = LayerKind::Mamba2}, {.kind = LayerKind::Attention, .window = 3}, {.kind = LayerKind::Mamba1}};
-  return config;
-}
 
 std::vector<LanguageConfig> configs() {
   std::vector<LanguageConfig> all{hybrid()};

@@ -23,6 +23,7 @@ namespace {
 
 using testing::codeOf;
 using testing::configOf;
+using testing::devices;
 using testing::randomValues;
 using testing::tinyJson;
 
@@ -90,12 +91,6 @@ const std::vector<SamplingOptions> kSettings{
     {.temperature = 2, .min_p = 0.2},
     {.temperature = 1.5, .top_k = 12, .top_p = 0.9, .min_p = 0.05, .repetition_penalty = 1.4, .seed = 9},
 };
-
-std::vector<std::string> devices() {
-  std::vector<std::string> all{"reference"};
-  if (chooseDevice("vulkan").ok()) all.emplace_back("vulkan");
-  return all;
-}
 
 class Sampling : public ::testing::Test {
  protected:

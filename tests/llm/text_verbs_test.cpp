@@ -125,6 +125,19 @@ TEST_F(TextVerbs, generate_samples) {
   EXPECT_EQ(made("--greedy"), greedy);
 }
 
+TEST_F(TextVerbs, tokens_per_submission_change_no_text) {
+  const auto made = [&](const std::string& options, int64_t per_submission) {
+    json all = runJson(fmt::format("{} --tokens-per-submission {}", options, per_submission));
+    for (const char* name : {"first_token_seconds", "tokens_per_second"}) all.erase(name);
+    return all;
+  };
+  for (const char* options : {"--prompt ab", "--prompt q --tokens 13", "--prompt q --context 11", "--prompt ab --stop z",
+                              "--prompt q --tokens 12 --temperature 200 --top-k 0 --repetition-penalty 1.2"}) {
+    const json one = made(options, 1);
+    for (const int64_t several : {3, 5}) EXPECT_EQ(made(options, several), one) << options << several;
+  }
+}
+
 TEST_F(TextVerbs, an_interrupt_ends_a_stream_cleanly) {
   const std::string pipe = scratch_ / "pipe", got = scratch_ / "got", err = scratch_ / "err";
   const std::string start = fmt::format("{} generate {} --device reference --prompt q --tokens 1000000 --context 100000 >{} 2>{} &",
@@ -188,7 +201,7 @@ TEST_F(TextVerbs, eval_measures_a_text) {
 
 TEST_F(TextVerbs, what_is_wrong_is_said) {
   for (const char* options : {"--temperature warm", "--temperature -1", "--top-k 1.5", "--top-p 2", "--min-p -1", "--repetition-penalty 0",
-                              "--seed -1", "--tokens 0", "--context -1", "--greedy --top-k 3", "--nothing"})
+                              "--seed -1", "--tokens 0", "--tokens-per-submission 0", "--context -1", "--greedy --top-k 3", "--nothing"})
     expectError("generate", std::string("--prompt ab ") + options, 2, "error");
   expectError("generate", "--prompt ab --prompt-file x", 2, "error");
   expectError("eval", "", 2, "--text");

@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "backends/backend.h"
 #include "frontend/llm/checkpoint.h"
 #include "frontend/llm/language_config.h"
 #include "frontend/llm/language_model.h"
@@ -45,6 +47,14 @@ inline std::string tinyJson(const std::string& family, const std::string& more =
                      family, rest);
 }
 
+/// Mamba-2, attention with a window and positions, Mamba-1: all kinds of states.
+inline LanguageConfig hybrid() {
+  LanguageConfig config = configOf(tinyJson("qwen3"));
+  config.mixer = {.states = 4, .conv = 3, .expand = 2, .step_rank = 2, .head_width = 8, .groups = 2, .bias = true};
+  config.layers = {{.kind = LayerKind::Mamba2}, {.kind = LayerKind::Attention, .window = 3}, {.kind = LayerKind::Mamba1}};
+  return config;
+}
+
 /// Larger than those that a model begins with, so that tokens differ.
 inline ParameterValues randomValues(const LanguageConfig& config, uint64_t seed = 5) {
   ParameterValues values;
@@ -62,6 +72,13 @@ inline ParameterValues randomValues(const LanguageConfig& config, uint64_t seed 
     ++index;
   }
   return values;
+}
+
+/// The reference, and Vulkan where there is a device.
+inline std::vector<std::string> devices() {
+  std::vector<std::string> all{"reference"};
+  if (chooseDevice("vulkan").ok()) all.emplace_back("vulkan");
+  return all;
 }
 
 }  // namespace lockstep::llm::testing

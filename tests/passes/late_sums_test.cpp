@@ -70,7 +70,7 @@ TEST(ShortColumns, run_in_one_stage) {
   };
   EXPECT_EQ(columns(128), (Plan{1, 1}));
   EXPECT_EQ(columns(131), (Plan{1, 1}));
-  EXPECT_EQ(columns(4096), (Plan{2, 2}));
+  EXPECT_EQ(columns(16384), (Plan{2, 2}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "examples/models/deep_models.h"
+#include "frontend/lockstep.h"
 #include "frontend/optim/settings.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/templates.h"
@@ -92,6 +93,45 @@ TEST(Loops, unrolled_where_that_is_asked_for) {
   const passes::Compiled compiled = passes::compile(graph, options).orThrow();
   EXPECT_TRUE(compiled.program.loops.empty());
   EXPECT_GT(compiled.program.commands.size(), countsOf(5, "portable").commands);
+}
+
+/// A buffer of rows that a loop goes on with: what it is, and another value made of what it was.
+graph::Graph keptRows(bool reads_before) {
+  struct Kept : Module {
+    Buffer rows{*this, "rows", {64, 256}};
+  };
+  const Kept kept;
+  const auto body = [&](const Module&, const Inputs& in) -> Outputs {
+    const auto step = [](const std::vector<Tensor>& now, const std::vector<Tensor>& slices) -> LoopStep {
+      return {.carry = {write_rows(now[0], slices[0], slices[1], 0)}, .results = {sum(now[0], 0)}};
+    };
+    Tensor first = kept.rows;
+    if (reads_before) first = write_rows(first, narrow(in["x"], 0, 0, 1) * 2.0, squeeze(narrow(in["at"], 0, 0, 1), 0), 0);
+    const LoopResult made = scan(step, {first}, {expand_dims(in["x"], 1), in["at"]});
+    kept.rows.update(made.carry[0]);
+    if (!reads_before) return made.results[0];
+    return {{"sums", made.results[0]}, {"before", sum(first, 1)}};
+  };
+  return detail::traceFunction(&kept, {{"x", f32(8, 256)}, {"at", i32(8)}}, body, graph::OutputKind::Result, Where::current(), true);
+}
+
+/// Copies that move the whole state.
+int64_t largeCopies(const passes::Compiled& compiled) {
+  return std::ranges::count_if(compiled.program.commands, [](const program::Command& command) {
+    const auto* copy = std::get_if<program::Copy>(&command.action);
+    return copy != nullptr && copy->source.size == 64 * 256 * sizeof(float);
+  });
+}
+
+TEST(Loops, a_buffer_that_a_loop_writes_rows_of_stays_in_its_place) {
+  for (const std::string_view profile : {"portable", "cpu", "webgpu_default"}) {
+    passes::CompileOptions options;
+    options.profile = program::findProfile(profile).orThrow();
+    options.templates = detail::templateSource();
+    EXPECT_EQ(largeCopies(passes::compile(keptRows(false), options).orThrow()), 0) << profile;
+    // Another version of it is read beside the loop, which has to wait for that or work on a copy.
+    EXPECT_GT(largeCopies(passes::compile(keptRows(true), options).orThrow()), 0) << profile;
+  }
 }
 
 /// Above the limit there is no other order to try, and the error says what it would take.

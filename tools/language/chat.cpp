@@ -145,12 +145,13 @@ Result<ExitCode> chatVerb(Arguments arguments) {
   options.value(choices.answer.tokens, "--tokens", "at most so many tokens for each answer");
   options.list(choices.answer.stops, "--stop", "an answer ends before this text; may be given several times");
   choices.sampling.addTo(options);
+  choices.model.addPaceTo(options);
   options.flag(choices.answer.shows_special, "--show-special", "print special tokens, too");
   options.flag(choices.json, "--json", "one JSON object for each answer");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   if (choices.answer.tokens < 1) return usage("value", "--tokens is less than 1");
-  if (choices.model.context < 0) return usage("value", "--context is less than 0");
+  LS_CHECK(choices.model.check());
 
   LS_TRY(const TextModelFiles files, TextModelFiles::load(choices.model.folder));
   LS_TRY(choices.answer.sampling, choices.sampling.with(files.config));

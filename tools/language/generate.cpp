@@ -39,6 +39,7 @@ Result<ExitCode> generateVerb(Arguments arguments) {
   options.value(choices.answer.tokens, "--tokens", "at most so many new tokens");
   options.list(choices.answer.stops, "--stop", "ends before this text; may be given several times");
   choices.sampling.addTo(options);
+  choices.model.addPaceTo(options);
   options.flag(choices.no_special_tokens, "--no-special-tokens", "add none to the prompt, such as <s> in front");
   options.flag(choices.plain, "--plain", "special tokens that are written in the prompt are text");
   options.flag(choices.answer.shows_special, "--show-special", "print special tokens, too");
@@ -46,7 +47,7 @@ Result<ExitCode> generateVerb(Arguments arguments) {
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
   if (choices.answer.tokens < 1) return usage("value", "--tokens is less than 1");
-  if (choices.model.context < 0) return usage("value", "--context is less than 0");
+  LS_CHECK(choices.model.check());
 
   LS_TRY(const std::string prompt, promptOf(choices));
   LS_TRY(const TextModelFiles files, TextModelFiles::load(choices.model.folder));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -24,6 +25,9 @@ constexpr std::array<EndWords, 5> kEnds{{{"end_token", "ended by its end token"}
                                          {"interrupted", "interrupted"}}};
 
 const EndWords& wordsOf(AnswerEnd end) { return kEnds[static_cast<size_t>(end)]; }
+
+/// Seconds between two pieces of an answer that seem to be none.
+constexpr double kLongestPause = 0.05;
 
 double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -47,28 +51,41 @@ Result<Answer> answerTo(const TextModelFiles& files, llm::Generator& generator, 
   const auto start = std::chrono::steady_clock::now();
   auto first = start;
   llm::TokenList now = prompt;
-  const auto endOf = [&](int32_t token) -> std::optional<AnswerEnd> {
+  const auto endOf = [&](int32_t token, bool is_last) -> std::optional<AnswerEnd> {
     if (files.end_tokens.contains(token)) return AnswerEnd::EndToken;
     if (stops.ended()) return AnswerEnd::Stop;
     if (std::ssize(answer.tokens) >= options.tokens) return AnswerEnd::Tokens;
-    if (generator.length(0) >= generator.options().positions) return AnswerEnd::Context;
+    if (is_last && generator.length(0) >= generator.options().positions) return AnswerEnd::Context;
     if (options.interrupted != nullptr && options.interrupted->load()) return AnswerEnd::Interrupted;
     return {};
   };
+  double seconds_per_token = 0;
+  const auto pieceSize = [&]() -> int64_t {
+    const int64_t many = generator.options().tokens_per_submission;
+    const int64_t room = std::min(options.tokens - std::ssize(answer.tokens), generator.options().positions - generator.length(0));
+    // What comes after a stop string must not have been fed, and text that comes in jerks is hard to read.
+    const bool is_smooth = answer.tokens.size() > 1 && static_cast<double>(many) * seconds_per_token <= kLongestPause;
+    return options.stops.empty() && is_smooth && many <= room ? many : 1;
+  };
   for (std::optional<AnswerEnd> end; !end;) {
-    const int32_t token = generator.feed({now}, options.sampling).next[0];
-    answer.tokens.push_back(token);
-    if (answer.tokens.size() == 1) {
-      first = std::chrono::steady_clock::now();
-      answer.first_token_seconds = std::chrono::duration<double>(first - start).count();
+    const auto begin = std::chrono::steady_clock::now();
+    const llm::TokenList piece = generator.extend({now}, {.tokens = pieceSize(), .sampling = options.sampling})[0];
+    seconds_per_token = secondsSince(begin) / static_cast<double>(piece.size());
+    for (size_t i = 0; i < piece.size() && !end; ++i) {
+      const int32_t token = piece[i];
+      answer.tokens.push_back(token);
+      if (answer.tokens.size() == 1) {
+        first = std::chrono::steady_clock::now();
+        answer.first_token_seconds = std::chrono::duration<double>(first - start).count();
+      }
+      if (!files.end_tokens.contains(token) || options.shows_special) {
+        LS_TRY(const std::string text, decoder.push(static_cast<uint32_t>(token)));
+        give(stops.push(text));
+      }
+      end = endOf(token, i + 1 == piece.size());
     }
-    if (!files.end_tokens.contains(token) || options.shows_special) {
-      LS_TRY(const std::string text, decoder.push(static_cast<uint32_t>(token)));
-      give(stops.push(text));
-    }
-    end = endOf(token);
     answer.end = end.value_or(answer.end);
-    now = {token};
+    now = {piece.back()};
   }
   const double seconds = secondsSince(first);
   if (answer.tokens.size() > 1 && seconds > 0) answer.tokens_per_second = static_cast<double>(answer.tokens.size() - 1) / seconds;

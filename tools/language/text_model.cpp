@@ -17,6 +17,18 @@ void TextModelChoices::addTo(console::Options& options) {
   options.value(context, "--context", "room for so many tokens; 0: what the model was made for, at most 4096");
 }
 
+void TextModelChoices::addPaceTo(console::Options& options) {
+  tokens_per_submission = 4;
+  options.value(tokens_per_submission, "--tokens-per-submission",
+                "tokens that a device makes before the host looks at them, where it makes so many in a twentieth of a second");
+}
+
+Status TextModelChoices::check() const {
+  if (context < 0) return console::usage("value", "--context is less than 0");
+  if (tokens_per_submission < 1) return console::usage("value", "--tokens-per-submission is less than 1");
+  return Success{};
+}
+
 Result<TextModelFiles> TextModelFiles::load(const std::string& folder) {
   const std::filesystem::path path = folder;
   LS_TRY(llm::LanguageConfig config, llm::LanguageConfig::load(path));
@@ -52,8 +64,14 @@ Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextMode
   fmt::print(stderr, "compiling a {} model of {:.3g} million parameters\n", files.config.family, static_cast<double>(numbers) / 1e6);
   // Models may have more ids than their tokenizers; tokenizers may have ids of parts that a model of text alone lacks.
   const int64_t ids = std::min(static_cast<int64_t>(files.tokenizer.idLimit()), files.config.vocabulary);
-  return llm::Generator(files.config, std::move(values),
-                        {.device = choices.device, .positions = choices.context, .vocabulary = ids, .samples = samples});
+  llm::LanguageConfig config = files.config;
+  config.end_tokens.assign(files.end_tokens.begin(), files.end_tokens.end());
+  return llm::Generator(config, std::move(values),
+                        {.device = choices.device,
+                         .positions = choices.context,
+                         .vocabulary = ids,
+                         .tokens_per_submission = choices.tokens_per_submission,
+                         .samples = samples});
 }
 
 }  // namespace lockstep::tools

@@ -18,7 +18,11 @@ namespace lockstep::tools {
 struct TextModelChoices {
   std::string folder, device = "auto";
   int64_t context = 0;  ///< positions; 0: those of the model, at most 4096
+  int64_t tokens_per_submission = 1;
   void addTo(console::Options& options);
+  /// Of verbs that write texts.
+  void addPaceTo(console::Options& options);
+  [[nodiscard]] Status check() const;
 };
 
 /// What is small, and read first: a mistake in it is told before the weights are read.

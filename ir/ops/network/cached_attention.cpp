@@ -16,6 +16,23 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{f32(e.out())};
 }
 
+struct CappedScores {
+  double scale, cap;
+};
+
+/// With the scores as a tensor of their own.
+ValueId capped(Builder& b, const AttentionExtents& e, std::span<const ValueId> operands, const CappedScores& scores, ValueId mask) {
+  // Each head of the cache serves neighbouring heads of queries: those are more queries of it.
+  const int64_t rows = e.group() * e.queries;
+  const ValueId q = b.reshape(operands[0], e.with({e.kv_heads, rows, e.width}));
+  ValueId s = b.make("matmul", {q, b.swapLastAxes(operands[1])});
+  s = b.mul(b.make("tanh", {b.mul(s, scores.scale / scores.cap)}), scores.cap);
+  s = b.add(b.reshape(s, e.scores()), b.broadcastTo(mask, e.scores()));
+  const ValueId weights = b.make("softmax", {s});
+  const ValueId out = b.make("matmul", {b.reshape(weights, e.with({e.kv_heads, rows, e.keys})), operands[2]});
+  return b.reshape(out, e.out());
+}
+
 /// Attention over all positions, with those hidden that a query does not see.
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
   const AttentionExtents e(b.shapeOf(operands[0]), b.shapeOf(operands[1]), b.shapeOf(operands[2]));
@@ -29,9 +46,17 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   const auto numbers = [&](int64_t count) { return b.make("arange", {}, {{"n", count}, {"dtype", DType::I32}}); };
   const ValueId query = b.broadcastTo(b.reshape(numbers(e.queries), Shape{e.queries, 1}), shape);
   const ValueId first = b.add(b.broadcastTo(b.reshape(operands[3], Shape(aligned)), shape), -static_cast<double>(e.queries));
-  const ValueId hidden = b.make("greater", {b.broadcastTo(numbers(e.keys), shape), b.add(first, query)});
+  const ValueId key = b.broadcastTo(numbers(e.keys), shape), place = b.add(first, query);
+  ValueId hidden = b.make("greater", {key, place});
+  if (const int64_t window = windowOf(node); window > 0) {
+    const ValueId passed = b.make("less_equal", {key, b.add(place, -static_cast<double>(window))});
+    hidden = b.make("logical_or", {hidden, passed});
+  }
   const ValueId mask = b.make("where", {hidden, b.constant(-std::numeric_limits<double>::infinity(), shape), b.constant(0, shape)});
+  if (softCapOf(node) > 0) return {capped(b, e, operands, {node.attributes.get<double>("scale"), softCapOf(node)}, mask)};
   Attributes attributes = node.attributes;
+  attributes.erase("window");
+  attributes.erase("soft_cap");
   attributes.set("causal", false);
   attributes.set("offset", int64_t{0});
   return {b.makeAll("scaled_dot_product_attention", {operands[0], operands[1], operands[2], mask}, attributes).front()};
@@ -61,7 +86,7 @@ constexpr OpDef kOp{
         "length - T + t and sees the keys up to there.",
     .constraints = kCachedAttentionConstraints,
     .operands = ConstantList<std::string_view>{"q", "k", "v", "length"},
-    .attributes = ConstantList<AttributeDef>{kScaleAttribute, kRoundedAttribute},
+    .attributes = ConstantList<AttributeDef>{kScaleAttribute, kWindowAttribute, kSoftCapAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = ByDecomposition{},
     .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},

@@ -66,6 +66,11 @@ constexpr OpDef kOp{
     .alias = AliasView{},
     .evaluate = evaluateRoll,
     .cases = cases,
+    .lift =
+        [](const LiftContext& c) {
+          const int64_t axis = c.node.attributes.get<int64_t>("axis") + 1, shift = c.node.attributes.get<int64_t>("shift");
+          return c.builder.make("roll", {c.operands[0]}, {{"axis", axis}, {"shift", shift}});
+        },
 };
 
 }  // namespace lockstep::graph::roll_op

@@ -8,6 +8,19 @@
 
 namespace lockstep::graph {
 
+namespace {
+
+template <class Number>
+Number optional(const Attributes& attributes, std::string_view name) {
+  const Attribute* found = attributes.find(name);
+  return found == nullptr ? Number{} : std::get<Number>(*found);
+}
+
+}  // namespace
+
+int64_t windowOf(const Node& node) { return optional<int64_t>(node.attributes, "window"); }
+double softCapOf(const Node& node) { return optional<double>(node.attributes, "soft_cap"); }
+
 Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferContext& c) {
   Attributes plain{{"causal", true}, {"offset", int64_t{0}}, {"scale", c.attributes.get<double>("scale")}};
   LS_CHECK(checkAttention(op, {c.graph, c.operands.first(3), plain}, {}));
@@ -17,6 +30,10 @@ Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferCo
     return violated(op, "C5",
                     fmt::format("the length is {}, wanted {} or {}", toString(length), toString(i32({})), toString(i32(Shape(e.leading)))));
   }
+  const auto window = optional<int64_t>(c.attributes, "window");
+  const auto soft_cap = optional<double>(c.attributes, "soft_cap");
+  if (window < 0 || window > INT32_MAX || !(soft_cap >= 0 && std::isfinite(soft_cap)))
+    return violated(op, "C7", fmt::format("the window is {} and the soft cap {}", window, soft_cap));
   return e;
 }
 
@@ -24,27 +41,37 @@ std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
   const AttentionExtents e(c.operands[0]->type.shape, c.operands[1]->type.shape, c.operands[2]->type.shape);
   const std::vector<double>&q = c.operands[0]->data, &k = c.operands[1]->data, &v = c.operands[2]->data, &length = c.operands[3]->data;
   const auto scale = c.node.attributes.get<double>("scale");
+  const double soft_cap = softCapOf(c.node);
+  const int64_t window = windowOf(c.node);
+  // The last keys and values may come as operands of their own, in place of those of the cache.
+  const auto element = [&](size_t own, const std::vector<double>& cache, int64_t head, int64_t key, int64_t first_own, int64_t row,
+                           int64_t d) {
+    if (c.operands.size() <= own || key < first_own) return cache[static_cast<size_t>((head * e.keys + key) * row + d)];
+    return c.operands[own]->data[static_cast<size_t>((head * e.queries + key - first_own) * row + d)];
+  };
   Tensor out{c.results[0], {}};
   for (int64_t batch = 0; batch < e.batches(); ++batch) {
     const auto positions = static_cast<int64_t>(length[length.size() == 1 ? 0 : static_cast<size_t>(batch / e.heads)]);
-    const int64_t first_key = batch / e.group() * e.keys;
+    const int64_t head = batch / e.group(), first_own = positions - e.queries;
     for (int64_t query = 0; query < e.queries; ++query) {
       const int64_t seen = std::clamp<int64_t>(positions - e.queries + query + 1, 0, e.keys), row = batch * e.queries + query;
+      const int64_t first = window == 0 ? 0 : std::max<int64_t>(seen - window, 0);
       std::vector<double> scores;
-      for (int64_t key = 0; key < seen; ++key) {
+      for (int64_t key = first; key < seen; ++key) {
         double score = 0;
         for (int64_t d = 0; d < e.width; ++d)
-          score += q[static_cast<size_t>(row * e.width + d)] * k[static_cast<size_t>((first_key + key) * e.width + d)];
-        scores.push_back(score * scale);
+          score += q[static_cast<size_t>(row * e.width + d)] * element(4, k, head, key, first_own, e.width, d);
+        score *= scale;
+        scores.push_back(soft_cap > 0 ? soft_cap * std::tanh(score / soft_cap) : score);
       }
       const double highest = scores.empty() ? 0 : *std::ranges::max_element(scores);
       double total = 0;
       std::vector<double> sums(static_cast<size_t>(e.value_width), 0);
-      for (int64_t key = 0; key < seen; ++key) {
-        const double power = std::exp(scores[static_cast<size_t>(key)] - highest);
+      for (int64_t key = first; key < seen; ++key) {
+        const double power = std::exp(scores[static_cast<size_t>(key - first)] - highest);
         total += power;
         for (int64_t d = 0; d < e.value_width; ++d)
-          sums[static_cast<size_t>(d)] += power * v[static_cast<size_t>((first_key + key) * e.value_width + d)];
+          sums[static_cast<size_t>(d)] += power * element(5, v, head, key, first_own, e.value_width, d);
       }
       for (const double sum : sums) out.data.push_back(sum / total);
     }
@@ -63,10 +90,23 @@ std::vector<OpCase> cachedAttentionCases() {
                   4e-6,
                   "two products, a softmax of scores below 16 and their roundings"};
   };
-  return {make("token", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {}, 1),     make("rows", {3, 4, 1, 4}, {3, 2, 21, 4}, 4, {3}, 1),
-          make("several", {2, 6, 5, 5}, {2, 2, 19, 5}, 3, {2}, 5),  make("wide", {1, 2, 2, 65}, {1, 1, 33, 65}, 67, {}, 2),
-          make("heads_only", {2, 3, 4}, {2, 9, 4}, 4, {}, 3),       make("longest", {1, 1, 1, 64}, {1, 1, 1031, 64}, 64, {}, 1031),
-          make("prompt", {1, 2, 20, 4}, {1, 2, 23, 4}, 4, {1}, 20), make("two_axes", {2, 3, 2, 1, 4}, {2, 3, 1, 7, 4}, 4, {2, 3}, 1)};
+  const auto with = [](OpCase made, std::string_view name, int64_t window, double soft_cap) {
+    made.name = name;
+    made.attributes.set("window", window);
+    made.attributes.set("soft_cap", soft_cap);
+    return made;
+  };
+  return {with(make("", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {2}, 1), "window", 5, 0.0),
+          with(make("", {2, 4, 3, 8}, {2, 2, 29, 8}, 8, {2}, 3), "capped", 0, 2.5),
+          with(make("", {1, 2, 18, 4}, {1, 2, 23, 4}, 4, {1}, 18), "capped_prompt", 7, 1.5),
+          make("token", {2, 3, 1, 8}, {2, 3, 37, 8}, 8, {}, 1),
+          make("rows", {3, 4, 1, 4}, {3, 2, 21, 4}, 4, {3}, 1),
+          make("several", {2, 6, 5, 5}, {2, 2, 19, 5}, 3, {2}, 5),
+          make("wide", {1, 2, 2, 65}, {1, 1, 33, 65}, 67, {}, 2),
+          make("heads_only", {2, 3, 4}, {2, 9, 4}, 4, {}, 3),
+          make("longest", {1, 1, 1, 64}, {1, 1, 1031, 64}, 64, {}, 1031),
+          make("prompt", {1, 2, 20, 4}, {1, 2, 23, 4}, 4, {1}, 20),
+          make("two_axes", {2, 3, 2, 1, 4}, {2, 3, 1, 7, 4}, 4, {2, 3}, 1)};
 }
 
 }  // namespace lockstep::graph

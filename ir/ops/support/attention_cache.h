@@ -6,16 +6,20 @@
 
 namespace lockstep::graph {
 
-/// C1 to C6. Operands are q, k, v and the length.
+inline constexpr std::string_view kCacheLength = "the length is i32, a scalar or one per sequence: the axes before the heads",
+                                  kCacheScores = "the window is at least 0 and below 2^31, and the soft cap a number of at least 0";
+
+/// C1 to C7. Operands are q, k, v and the length.
 Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferContext& context);
 
 inline constexpr ConstantList<Constraint> kCachedAttentionConstraints{
-    {"C1", kAttentionTypes},
-    {"C2", kAttentionLeading},
-    {"C3", kAttentionWidths},
-    {"C4", kAttentionHeads},
-    {"C5", "the length is i32, a scalar or one per sequence: the axes before the heads"},
-    {"C6", kAttentionScale}};
+    {"C1", kAttentionTypes}, {"C2", kAttentionLeading}, {"C3", kAttentionWidths}, {"C4", kAttentionHeads},
+    {"C5", kCacheLength},    {"C6", kAttentionScale},   {"C7", kCacheScores}};
+
+inline constexpr AttributeDef kWindowAttribute{"window", AttributeKind::Integer, "keys up to its own that a query sees; 0: all", false},
+    kSoftCapAttribute{"soft_cap", AttributeKind::Float, "scores s become c tanh(s / c); 0: they stay as they are", false};
+int64_t windowOf(const Node& node);
+double softCapOf(const Node& node);
 
 /// The result alone.
 std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& context);

@@ -131,6 +131,8 @@ void breakCachedAttention(std::string_view op, std::vector<Broken>& broken) {
   broken.push_back({op, "C4", {f32({4, 3, 2, 3}), f32({4, 2, 2, 3}), f32({4, 2, 2, 3}), length}, plain, {}});
   broken.push_back({op, "C5", {x, x, x, i32({2})}, plain, {}});
   broken.push_back({op, "C6", {x, x, x, length}, {{"scale", HUGE_VAL}}, {}});
+  broken.push_back({op, "C7", {x, x, x, length}, {{"scale", 1.0}, {"window", integer(-1)}}, {}});
+  if (op == "attend_cache") broken.push_back({op, "C8", {x, x, x, length, f32({4, 1, 1, 3}), x}, plain, {}});
 }
 
 /// A loop that adds its rows f32[3] to its carry, with one thing wrong in each.

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a token costs on a GPU: commands and levels of the program that a generator runs for each, and that it is right.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/backend.h"
+#include "frontend/llm/generator_session.h"
+#include "frontend/trace/trace_function.h"
+#include "frontend/train/graph_runner.h"
+#include "frontend/train/templates.h"
+#include "passes/pipeline.h"
+#include "tests/llm/tiny.h"
+#include "tests/passes/gpu_profile.h"
+#include "tests/passes/profiled_device.h"
+
+namespace lockstep::llm {
+namespace {
+
+using graph::OutputKind;
+using testing::configOf;
+using testing::tinyJson;
+
+graph::Graph traced(LanguageConfig config, const GeneratorOptions& options) {
+  config.init_scale = 0;
+  const GeneratorSession session(config, options);
+  const bool several = options.tokens_per_submission > 1;
+  return detail::traceFunction(
+      &session, several ? inputsOfSeveral(options) : inputsOf(options, 1),
+      [&](const Module&, const Inputs& in) { return several ? advanceSeveral(session, in, options) : advance(session, in, options); },
+      OutputKind::Result, Where::current(), true);
+}
+
+/// As an H100 is planned for, without its matrix units, which a token has no use for.
+passes::CompileOptions onGpu() {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.parallel_units = 132;
+  options.templates = detail::templateSource();
+  options.check_indices = true;
+  options.verify_each = false;
+  return options;
+}
+
+passes::Compiled compiled(const LanguageConfig& config, const GeneratorOptions& options) {
+  return passes::compile(detail::withoutCaptures(traced(config, options)), onGpu()).orThrow();
+}
+
+/// Of this shape Qwen2.5-0.5B has 24 layers.
+LanguageConfig qwen(int64_t layers) {
+  return configOf(fmt::format(R"({{"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 896, "num_hidden_layers": {},
+      "num_attention_heads": 14, "num_key_value_heads": 2, "intermediate_size": 4864, "max_position_embeddings": 32768,
+      "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": true}})",
+                              layers));
+}
+
+std::string listOf(const passes::Compiled& compiled) {
+  std::string list;
+  for (const program::Command& command : compiled.program.commands) list += fmt::format("level {}: {}\n", command.level, command.label);
+  return list;
+}
+
+int64_t labelled(const passes::Compiled& compiled, std::string_view part) {
+  return std::ranges::count_if(compiled.program.commands,
+                               [&](const program::Command& c) { return c.label.find(part) != std::string::npos; });
+}
+
+uint64_t bytesOf(const passes::Compiled& compiled, program::ArenaRole role) {
+  uint64_t bytes = 0;
+  for (const program::Buffer& buffer : compiled.program.buffers) bytes += buffer.role == role ? buffer.type.byteSize() : 0;
+  return bytes;
+}
+
+/// Per layer: norm, q, k, v and rotary positions; attention; o with its residual, and the rows of the cache; norm, gate and up; down.
+TEST(DecodePlans, a_token_takes_few_dispatches_and_levels) {
+  const GeneratorOptions options{.positions = 1024, .chunk = 1};
+  const passes::Compiled all = compiled(qwen(24), options);
+  const std::string list = listOf(compiled(qwen(2), options));
+  EXPECT_LE(all.plan.dispatches, 150u) << list;
+  EXPECT_LE(all.plan.levels, 125u) << list;
+  EXPECT_LE(bytesOf(all, program::ArenaRole::Output), 64u);
+  EXPECT_EQ(labelled(all, "attend_cache"), 24);
+  // Layers share their kernels.
+  EXPECT_EQ(all.plan.distinct_kernels, compiled(qwen(3), options).plan.distinct_kernels);
+}
+
+/// A loop over the same commands: caches stay in their place.
+TEST(DecodePlans, several_tokens_take_the_kernels_of_one) {
+  const passes::Compiled one = compiled(qwen(2), {.positions = 1024, .chunk = 1});
+  const passes::Compiled several = compiled(qwen(2), {.positions = 1024, .chunk = 1, .tokens_per_submission = 8});
+  ASSERT_EQ(several.program.loops.size(), 1u);
+  const program::Loop& loop = several.program.loops.front();
+  EXPECT_EQ(loop.iterations, 8u);
+  EXPECT_LE(loop.last - loop.first + 1, one.plan.levels + 4) << listOf(several);
+  for (const program::Command& command : several.program.commands) {
+    const auto* copy = std::get_if<program::Copy>(&command.action);
+    if (copy != nullptr) {
+      EXPECT_LE(copy->source.size, 64u) << command.label;
+    }
+  }
+}
+
+TEST(DecodePlans, windows_and_soft_caps_take_the_template) {
+  LanguageConfig config = configOf(tinyJson("gemma2", R"("sliding_window": 3, "attn_logit_softcapping": 20.0)"));
+  config.logit_cap = 0;
+  ASSERT_GT(config.attention.soft_cap, 0);
+  ASSERT_GT(config.layers[0].window, 0);
+  const passes::Compiled made = compiled(config, {.positions = 64, .chunk = 1});
+  EXPECT_EQ(labelled(made, "attend_cache"), std::ssize(config.layers)) << listOf(made);
+  EXPECT_EQ(labelled(made, "tanh"), labelled(made, "gelu_tanh")) << listOf(made);
+}
+
+/// Wide enough that its products are sums by columns, with norms beside them and in the order of rotary positions.
+std::vector<LanguageConfig> wideConfigs() {
+  std::vector<LanguageConfig> all;
+  for (const char* family : {"qwen2", "gemma2"}) {
+    all.push_back(configOf(fmt::format(R"({{"model_type": "{}", "vocab_size": 300, "hidden_size": 256, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 320, "max_position_embeddings": 32,
+        "sliding_window": 3}})",
+                                       family)));
+  }
+  return all;
+}
+
+/// Its limits are those of CPU drivers, too.
+program::DeviceProfile largeProfile() {
+  program::DeviceProfile profile = program::findProfile("portable").orThrow();
+  profile.name = "large";
+  profile.max_workgroup_invocations = profile.max_workgroup_size_x = 1024;
+  profile.max_storage_buffers = 32;
+  profile.parallel_units = 132;
+  return profile;
+}
+
+/// Of four tokens, one after the other.
+std::vector<std::vector<double>> logitsOf(GraphRunner& runner) {
+  std::vector<std::vector<double>> all;
+  for (const int32_t at : {0, 1, 2, 3}) {
+    const ValueMap inputs{{"ids", {static_cast<double>(7 + 40 * at)}}, {"at", {static_cast<double>(at)}}, {"count", {1}}};
+    all.push_back(runner.step(inputs).orThrow().at({OutputKind::Capture, "logits"}));
+  }
+  return all;
+}
+
+TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
+  const GeneratorOptions options{.positions = 16, .chunk = 1};
+  passes::CompileOptions how;
+  how.templates = detail::templateSource();
+  for (const LanguageConfig& config : wideConfigs()) {
+    const graph::Graph graph = traced(config, options);
+    ValueMap values;
+    for (const auto& [name, its] : testing::randomValues(config)) {
+      std::vector<double>& one = values["model." + name];
+      for (const float x : its) one.push_back(static_cast<double>(x) * (its.size() > 2048 ? 0.2F : 1.0F));
+    }
+    const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
+    const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
+    ASSERT_TRUE(writeParameters(*evaluator, layout, values));
+    const std::vector<std::vector<double>> want = logitsOf(*evaluator);
+    for (const std::string& device : testing::devices()) {
+      const auto runner = makeDeviceRunner(graph, how, profiledDevice(device, largeProfile())).orThrow();
+      ASSERT_TRUE(writeParameters(*runner, layout, values));
+      const std::vector<std::vector<double>> got = logitsOf(*runner);
+      for (size_t at = 0; at < want.size(); ++at) {
+        double most = 0, error = 0;
+        for (size_t i = 0; i < want[at].size(); ++i) {
+          most = std::max(most, std::abs(want[at][i]));
+          error = std::max(error, std::abs(got[at].at(i) - want[at][i]));
+        }
+        EXPECT_LT(error, 1e-5 * most) << config.family << " on " << device << " at " << at;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::llm
