@@ -11,6 +11,7 @@
 
 #include "frontend/io/file.h"
 #include "frontend/llm/families.h"
+#include "frontend/llm/stored_weights.h"
 #include "frontend/llm/weight_names.h"
 #include "frontend/text/json_value.h"
 #include "ir/support/nearest.h"
@@ -104,6 +105,10 @@ void takeParts(const WeightTensor& tensor, const std::vector<float>& whole, Para
 }  // namespace
 
 Result<ParameterValues> readWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name) {
+  if (const auto stored = file.metadata.find(kStoredAs); stored != file.metadata.end()) {
+    return fail("language_weights.type", fmt::format("the weights are kept as {}, and f32 was lost", stored->second), {.file = name},
+                "generate with them as they are, or give the folder that this one was made from");
+  }
   LS_TRY(const Family* family, familyOf(config));
   LS_TRY(const std::vector<WeightTensor> tensors, weightTensors(config, *family));
   ParameterValues values;

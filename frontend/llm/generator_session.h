@@ -29,8 +29,8 @@ std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens)
 /// ids at their places: "next", the token to follow of each sequence, i32 [B], and "largest" of its logits, f32 [B]. Captures "logits" of
 /// all of them.
 Outputs advance(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
-/// The program of one token per sequence, with these parameters of a LanguageModel and zeros as the state.
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
+/// The program of one token per sequence, with these parameters and buffers of a LanguageModel and zeros as the state.
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options,
                                           const Where& where);
 
 }  // namespace lockstep::llm

@@ -78,8 +78,10 @@ Result<std::vector<WeightTensor>> tensorsOf(const LanguageModel& model, const La
 }  // namespace
 
 Result<std::vector<WeightTensor>> weightTensors(const LanguageConfig& config, const Family& family) {
+  LanguageConfig plain = config;
+  plain.weights = {};
   try {
-    return tensorsOf(LanguageModel(config), config, family);
+    return tensorsOf(LanguageModel(plain), config, family);
   } catch (const Error& error) {  // a size that no tensor can have
     return Failure{.diagnostics = error.diagnostics(), .exit_code = error.exitCode()};
   }

@@ -101,6 +101,13 @@ void Inference::upload(const ParameterValues& values, Where where) {
   });
 }
 
+void Inference::write(const io::TensorFile& values, Where where) {
+  detail::atCall(where, [&] {
+    std::lock_guard turn(impl_->turn);
+    detail::writeArrays(*impl_->shared->get(), values);
+  });
+}
+
 ParameterValues Inference::download() const {
   std::lock_guard turn(impl_->turn);
   return detail::readValues(*impl_->shared->get());

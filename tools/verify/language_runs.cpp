@@ -102,8 +102,7 @@ class EvaluatedSequences : public SequenceRuns {
   EvaluatedSequences(const LanguageConfig& config, const ParameterValues& values, const RunShape& shape)
       : model_(config), shape_(shape), leaves_(parameterLeaves(model_, values)) {
     for (const llm::LayerConfig& layer : config.layers) {
-      for (const auto& extents : llm::stateShapes(config, layer, shape.sequences, shape.positions + shape.chunk))
-        types_.push_back({DType::F32, Shape(extents)});
+      std::ranges::copy(llm::stateTypes(config, layer, shape.sequences, shape.positions + shape.chunk), std::back_inserter(types_));
     }
     restart();
     step_ = trace(1);
