@@ -170,6 +170,10 @@ Result<ParameterValues> loadWeights(const LanguageConfig& config, const fs::path
 
 Result<io::TensorFile> formatWeights(const LanguageConfig& config, const ParameterValues& values) {
   LS_TRY(const Family* family, familyOf(config));
+  if (!config.weights.isF32()) {
+    return fail("language_weights.config", fmt::format("the config wants weights kept as {}", toString(config.weights)), {},
+                "save plain weights with the config of the model itself; saveStoredWeights() writes others");
+  }
   LS_TRY(const LanguageConfig read, LanguageConfig::parse(config.config_json, "config.json", config.generation_json));
   if (!(read == config)) {
     return fail("language_weights.config", "the config was changed after it was read, so its config.json says something else", {},

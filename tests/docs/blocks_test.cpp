@@ -77,6 +77,8 @@ constexpr std::array kExempt{
     Exempt{"docs/install.md", "cmake", "add_subdirectory(", "a part of a CMakeLists.txt; tests/package/consumer has it"},
     Exempt{"docs/install.md", "cpp", "#include <lockstep/", "paths of an installed library; tests/package compiles these includes"},
     Exempt{"docs/language_models.md", "console", "lockstep generate MODEL", "needs a model; tests/llm/text_verbs_test makes one"},
+    Exempt{"docs/quantisation.md", "console", "lockstep eval MODEL", "needs a model; tests/llm/quantize_test makes one"},
+    Exempt{"docs/quantisation.md", "console", "lockstep quantize MODEL", "needs a model; tests/llm/quantize_test makes one"},
     Exempt{"docs/tuning.md", "console", "lockstep tune ", "takes minutes, and leaves a table in the cache folder of who runs the tests"},
     Exempt{"docs/vulkan.md", "console", "sudo apt install mesa", "needs root and the network"},
     Exempt{"docs/vulkan.md", "console", "./dev packages browser", "needs chromium; tests/swiftshader runs on its driver where it is there"},

@@ -243,9 +243,11 @@ TEST(Weights, a_model_is_nearly_the_same_and_all_devices_agree) {
     DType cache;
     double bound;
   };
-  const Row rows[] = {{"llama", "f16", DType::F16, 5e-3},  {"llama", "bf16", DType::BF16, 4e-2},  {"llama", "int8", DType::F32, 5e-2},
-                      {"llama", "int4", DType::BF16, 0.5}, {"gpt2", "int4:128", DType::F32, 0.5}, {"gemma2", "int8", DType::F16, 5e-2},
-                      {"mamba", "int4", DType::F32, 0.5},  {"mamba2", "bf16", DType::F32, 4e-2}};
+  const Row rows[] = {{"llama", "f16", DType::F16, 5e-3},
+                      {"llama", "bf16", DType::BF16, 4e-2},
+                      {"llama", "int8", DType::F32, 5e-2},
+                      {"gemma2", "int4:128", DType::F16, 0.5},
+                      {"mamba", "int4", DType::F32, 0.5}};
   for (const Row& row : rows) {
     SCOPED_TRACE(fmt::format("{} {}", row.family, row.format));
     const LanguageConfig config = configOf(tinyJson(row.family));
@@ -294,7 +296,9 @@ TEST(Weights, a_cache_of_16_bits_is_kept_and_goes_on) {
     for (size_t i = 0; i < exact.logits[0].size(); ++i) EXPECT_NEAR(exact.logits[0][i], there.logits[0][i], 0.1);
   }
   EXPECT_EQ(codeOf([&] { Generator(config, values, {.device = "reference", .cache = DType::I32}); }), "language_model.options");
-  const LanguageConfig odd = configOf(tinyJson("llama", R"("head_dim": 7, "partial_rotary_factor": 0.9)"));
+  LanguageConfig odd = config;
+  odd.attention.head_width = 7;
+  odd.ropes.clear();
   EXPECT_EQ(codeOf([&] { Generator(odd, randomValues(odd), {.device = "reference", .cache = DType::F16}); }), "language_model.options");
 }
 
