@@ -70,6 +70,10 @@ Status store(const std::string& name, const Parameter& parameter, const nn::Weig
   return Success{};
 }
 
+io::TensorFile emptyFile(const LanguageConfig& config) {
+  return {.tensors = {}, .metadata = {{std::string(kStoredAs), toString(config.weights)}}};
+}
+
 /// config.json with what other programs refuse, in front of all other keys.
 Result<std::string> withQuantizationConfig(const std::string& json, const nn::WeightFormat& format) {
   const size_t brace = json.find('{');
@@ -84,7 +88,7 @@ Result<std::string> withQuantizationConfig(const std::string& json, const nn::We
 
 Result<io::TensorFile> storeWeights(const LanguageConfig& config, ParameterValues values) {
   const LanguageModel model(trainable(config));
-  io::TensorFile file{.tensors = {}, .metadata = {{std::string(kStoredAs), toString(config.weights)}}};
+  io::TensorFile file = emptyFile(config);
   for (const NamedParameter& named : model.parameters()) {
     const auto count = static_cast<size_t>(named.parameter->type().shape.elementCount());
     // Both forms together may be more than the machine's memory, so the values go one by one.
@@ -111,8 +115,14 @@ Result<LanguageConfig> withFormat(LanguageConfig config, std::optional<nn::Weigh
 Result<io::TensorFile> loadStoredWeights(const LanguageConfig& config, const fs::path& folder) {
   LS_TRY(const LanguageConfig there, LanguageConfig::load(folder));
   if (there.weights.isF32()) {
-    LS_TRY(ParameterValues values, loadWeights(there, folder));
-    return storeWeights(config, std::move(values));
+    const LanguageModel model(trainable(config));
+    std::map<std::string, const Parameter*, std::less<>> parameters;
+    for (const NamedParameter& named : model.parameters()) parameters.emplace(named.name, named.parameter);
+    io::TensorFile file = emptyFile(config);
+    LS_CHECK(eachWeight(there, folder, [&](const std::string& name, const std::vector<float>& values) {
+      return store(name, *parameters.at(name), config.weights, values, file);
+    }));
+    return file;
   }
   LS_TRY(io::TensorFile file, io::readSafetensors(folder / kFile));
   LS_CHECK(checkStoredWeights(config, file, (folder / kFile).string()));

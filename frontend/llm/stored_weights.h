@@ -25,8 +25,8 @@ Result<io::TensorFile> storeWeights(const LanguageConfig& config, ParameterValue
 /// The config with another format: none is its own. Code language_model.weights where the folder has weights of one already.
 Result<LanguageConfig> withFormat(LanguageConfig config, std::optional<nn::WeightFormat> format);
 
-/// Of a folder, whose config is config but for its format: what loadWeights() gives, in config.weights; or, of a folder that has them so,
-/// the same bits. Codes: those of loadWeights() and storeWeights(), language_weights.stored for a file that does not fit.
+/// Of a folder, whose config is config but for its format: its weights in config.weights, one after the other; or, of a folder that has
+/// them so, the same bits. Codes: those of eachWeight() and storeWeights(), language_weights.stored for a file that does not fit.
 Result<io::TensorFile> loadStoredWeights(const LanguageConfig& config, const std::filesystem::path& folder);
 
 /// "language_weights.stored" unless the file has every parameter and buffer of a LanguageModel of this config with its type, and no more;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "backends/backend.h"
+#include "frontend/io/sealed.h"
 #include "frontend/llm/generator.h"
 #include "frontend/llm/quantise.h"
 #include "frontend/llm/stored_weights.h"
@@ -201,6 +202,48 @@ TEST(Weights, rows_of_a_table_are_those_that_a_product_reads) {
       }
     }
   }
+}
+
+struct WithBias : Module {
+  nn::Linear layer{*this, "layer", 40, 3, {.format = {.kind = WeightKind::Int4, .group = 32}}};
+};
+
+TEST(Weights, a_checkpoint_has_all_of_their_bits) {
+  const auto loss = [](const WithBias& model, const Inputs& in) { return mean(square(model.layer(in["x"]))); };
+  auto trainer = compile<WithBias>({.inputs = {{"x", f32(2, 40)}}, .loss = loss, .seed = 1, .device = "reference"});
+  io::TensorFile checkpoint = trainer.checkpoint();
+  const io::TensorFile bits = kept(formatOf("int4"), SumAxis::First, "layer.W", normals(4, 120), 40, 3);
+  for (const auto& [name, array] : bits.tensors) checkpoint.tensors.insert_or_assign("buffer." + name, array);
+  const lockstep::testing::ScratchDirectory scratch("weights");
+  ASSERT_TRUE(io::writeSealed(scratch / "step.safetensors", checkpoint));
+  const auto made = [] {
+    return forward<WithBias>({.inputs = {{"x", f32(2, 40)}},
+                              .forward = [](const WithBias& model, const Inputs& in) { return model.layer(in["x"]); },
+                              .device = "reference",
+                              .seed = 0});
+  };
+  auto loaded = made(), written = made();
+  loaded.load(scratch / "step.safetensors");
+  written.write(bits);
+  const std::vector<float> x = normals(5, 80);
+  const std::vector<float> y = written.run({{"x", x}}).output.floats();
+  EXPECT_EQ(loaded.run({{"x", x}}).output.floats(), y);
+  EXPECT_NE(y, std::vector<float>(6));
+  // A bias learns beside a matrix that stays as it is.
+  trainer.load(scratch / "step.safetensors");
+  trainer.step({{"x", x}});
+  EXPECT_EQ(trainer.checkpoint().tensors.at("buffer.layer.W_words"), bits.tensors.at("layer.W_words"));
+  EXPECT_NE(trainer.download().at("layer.b"), std::vector<float>(3));
+  // What does not fit is told before anything is written.
+  io::TensorFile wrong;
+  wrong.tensors.emplace("layer.W_words", io::Array::zeros(io::ElementType::I32, {3, 5}));
+  EXPECT_EQ(codeOf([&] { written.write(wrong); }), "parameters.type");
+  wrong.tensors.clear();
+  wrong.tensors.emplace("layer.W", io::Array::zeros(io::ElementType::F32, {40, 3}));
+  EXPECT_EQ(codeOf([&] { written.write(wrong); }), "parameters.unknown");
+  written.write({.tensors = {{"layer.b", io::Array::fromFloats({3}, std::vector<float>{1, 2, 3})}}, .metadata = {}});
+  const std::vector<float> shifted = written.run({{"x", x}}).output.floats();
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(shifted[i] - y[i], static_cast<float>(i % 3 + 1), 1e-5);
 }
 
 /// Wide enough that matrices are most of it.
