@@ -4,6 +4,7 @@
 
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
@@ -39,7 +40,8 @@ class FolderToBe {
     made.owned_ = true;
     return made;
   }
-  FolderToBe(FolderToBe&& other) noexcept : place_(other.place_), path_(other.path_), owned_(std::exchange(other.owned_, false)) {}
+  FolderToBe(FolderToBe&& other) noexcept
+      : place_(std::move(other.place_)), path_(std::move(other.path_)), owned_(std::exchange(other.owned_, false)) {}
   FolderToBe& operator=(FolderToBe&&) = delete;
   ~FolderToBe() {
     std::error_code ignored;
