@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 
 #include "frontend/io/file.h"
 #include "frontend/llm/checkpoint.h"
@@ -40,7 +42,7 @@ Failure wrongValue(const std::string& name, const graph::TensorType& type, size_
   const size_t columns = static_cast<size_t>(type.shape.extents().back());
   return fail("language_weights.value",
               fmt::format("'{}' has {} at [{}, {}], which {} cannot hold", name, value, at / columns, at % columns, format), {},
-              std::isfinite(value) ? "keep weights as bf16 or f32" : "repair the file: no answer of this model can be right");
+              std::isfinite(value) ? "keep weights as f32, or as bf16" : "repair the file: no answer of this model can be right");
 }
 
 Status store(const std::string& name, const Parameter& parameter, const nn::WeightFormat& format, const std::vector<float>& values,
@@ -61,10 +63,10 @@ Status store(const std::string& name, const Parameter& parameter, const nn::Weig
     file.tensors.emplace(name + "_scales", std::move(made.scales));
     return Success{};
   }
-  const double most = graph::roundedTo(format.dtype(), 3e38);  // infinite for f16
   io::Array array = detail::encodeArray({format.dtype(), type.shape}, values);
-  for (size_t i = 0; std::isinf(most) && i < values.size(); ++i) {
-    if (!std::isfinite(array.at(i))) return wrongValue(name, type, i, values[i], toString(format));
+  const std::vector<float> rounded = array.toFloats();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(rounded[i])) return wrongValue(name, type, i, values[i], toString(format));
   }
   file.tensors.emplace(name, std::move(array));
   return Success{};
@@ -74,14 +76,19 @@ io::TensorFile emptyFile(const LanguageConfig& config) {
   return {.tensors = {}, .metadata = {{std::string(kStoredAs), toString(config.weights)}}};
 }
 
-/// config.json with what other programs refuse, in front of all other keys.
-Result<std::string> withQuantizationConfig(const std::string& json, const nn::WeightFormat& format) {
-  const size_t brace = json.find('{');
-  if (brace == std::string::npos)
-    return fail("language_weights.config", "the config has no config.json", {}, "use one that was read from a file");
-  const std::string made = fmt::format("{}\n  \"quantization_config\": {{\"quant_method\": \"lockstep\", \"weights\": \"{}\"}},{}",
-                                       json.substr(0, brace + 1), toString(format), json.substr(brace + 1));
-  return made;
+/// config.json with what other programs refuse: in place of a null, or in front of all other keys.
+Result<std::string> withQuantizationConfig(const LanguageConfig& config) {
+  static const std::regex kNull(R"("quantization_config"\s*:\s*null)");
+  const std::string entry =
+      fmt::format(R"("quantization_config": {{"quant_method": "lockstep", "weights": "{}"}})", toString(config.weights));
+  std::string json = std::regex_replace(config.config_json, kNull, entry, std::regex_constants::format_first_only);
+  if (json == config.config_json) json.insert(std::min(json.find('{'), json.size() - 1) + 1, fmt::format("\n  {},", entry));
+  // Of a folder that has small weights already the key comes twice, which is no JSON.
+  Result<LanguageConfig> read = LanguageConfig::parse(json, "config.json", config.generation_json);
+  if (read.ok()) read->config_json = config.config_json;
+  if (read.ok() && *read == config) return json;
+  return fail("language_weights.config", "the config is not as its config.json says, but for the format of its weights", {},
+              "read the config of the model, and change its format alone");
 }
 
 }  // namespace
@@ -154,14 +161,11 @@ Status checkStoredWeights(const LanguageConfig& config, const io::TensorFile& fi
 }
 
 Status saveStoredWeights(const fs::path& folder, const LanguageConfig& config, const io::TensorFile& file) {
-  LS_TRY(LanguageConfig read, LanguageConfig::parse(config.config_json, "config.json", config.generation_json));
-  read.weights = config.weights;
-  if (config.weights.isF32() || !(read == config) || config.config_json.find("quantization_config") != std::string::npos) {
-    return fail("language_weights.config", "the config is no config.json of plain weights with another format", {},
-                "read the config of the model, and change its format alone");
-  }
+  if (config.weights.isF32() || config.config_json.empty())
+    return fail("language_weights.config", "the config is of plain weights, or has no config.json", {},
+                "saveCheckpoint() writes plain weights; give a config that was read, with another format");
   LS_CHECK(checkStoredWeights(config, file, (folder / kFile).string()));
-  LS_TRY(const std::string json, withQuantizationConfig(config.config_json, config.weights));
+  LS_TRY(const std::string json, withQuantizationConfig(config));
   LS_CHECK(io::makeDirectories(folder));
   LS_CHECK(io::writeFileAtomically(folder / "config.json", std::string_view(json)));
   if (!config.generation_json.empty())

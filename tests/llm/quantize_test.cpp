@@ -169,6 +169,14 @@ TEST_F(Quantize, what_is_wrong_is_said_and_nothing_is_overwritten) {
   EXPECT_EQ(codeOf([&] { (void)Generator(read, file, {.device = "reference"}); }), "language_weights.stored");
 }
 
+TEST_F(Quantize, a_config_may_say_that_there_is_no_quantisation) {
+  std::string text = config_.config_json;
+  text.insert(text.rfind('}'), R"(, "quantization_config" : null)");
+  put("model/config.json", text);
+  ASSERT_EQ(quantize("--weights bf16").status, 0);
+  EXPECT_EQ(toString(LanguageConfig::load(out()).orThrow().weights), "bf16");
+}
+
 TEST_F(Quantize, a_failure_leaves_nothing) {
   values_.at("layers.0.mlp.up.W")[7] = std::numeric_limits<float>::infinity();
   ASSERT_TRUE(saveCheckpoint(model(), config_, values_));

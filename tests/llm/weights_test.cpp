@@ -367,6 +367,7 @@ TEST(Weights, numbers_that_a_format_lacks_are_refused_by_name) {
     }
     EXPECT_EQ(refused("layers.1.mlp.up.W", 7e4F, format).code, std::string_view(format) == "f16" ? "language_weights.value" : "") << format;
   }
+  EXPECT_EQ(refused("layers.1.mlp.up.W", 3.4e38F, "bf16").code, "language_weights.value");
   EXPECT_NE(refused("layers.1.mlp.up.W", 7e4F, "f16").remedy.find("bf16"), std::string::npos);
 }
 
