@@ -17,6 +17,7 @@ set(pending
     frontend/llm/generator.h
     frontend/llm/language_config.h
     frontend/llm/language_model.h
+    frontend/llm/stored_weights.h
     frontend/lockstep.h
     frontend/ops/losses.h
     frontend/text/chat_template.h

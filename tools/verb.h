@@ -49,6 +49,7 @@ Result<ExitCode> bisectVerb(Arguments arguments);
 Result<ExitCode> generateVerb(Arguments arguments);
 Result<ExitCode> chatVerb(Arguments arguments);
 Result<ExitCode> evalVerb(Arguments arguments);
+Result<ExitCode> quantizeVerb(Arguments arguments);
 Result<ExitCode> newVerb(Arguments arguments);
 Result<ExitCode> manualVerb(Arguments arguments);
 Result<ExitCode> fmtVerb(Arguments arguments);

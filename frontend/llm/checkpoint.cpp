@@ -11,6 +11,7 @@
 
 #include "frontend/io/file.h"
 #include "frontend/llm/families.h"
+#include "frontend/llm/stored_weights.h"
 #include "frontend/llm/weight_names.h"
 #include "frontend/text/json_value.h"
 #include "ir/support/nearest.h"
@@ -88,29 +89,34 @@ Result<const Family*> familyOf(const LanguageConfig& config) {
   return family;
 }
 
-void takeParts(const WeightTensor& tensor, const std::vector<float>& whole, ParameterValues& values) {
+Status takeParts(const WeightTensor& tensor, std::vector<float> whole, const TakeWeight& take) {
+  if (tensor.parts.size() == 1) return take(tensor.parts[0].parameter, std::move(whole));
   const auto row = static_cast<size_t>(tensor.ours.back());
   size_t first = 0;
   for (const WeightPart& part : tensor.parts) {
     const auto columns = static_cast<size_t>(part.columns);
-    std::vector<float>& taken = values[part.parameter];
+    std::vector<float> taken;
     taken.reserve(whole.size() / row * columns);
     for (size_t start = first; start < whole.size(); start += row)
       taken.insert(taken.end(), whole.begin() + static_cast<ptrdiff_t>(start), whole.begin() + static_cast<ptrdiff_t>(start + columns));
     first += columns;
+    LS_CHECK(take(part.parameter, std::move(taken)));
   }
+  return Success{};
 }
 
-}  // namespace
-
-Result<ParameterValues> readWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name) {
-  LS_TRY(const Family* family, familyOf(config));
-  LS_TRY(const std::vector<WeightTensor> tensors, weightTensors(config, *family));
-  ParameterValues values;
+/// Those of the model, once all are there, and are as the config says.
+Result<std::vector<WeightTensor>> checkedTensors(const LanguageConfig& config, const Family& family, const io::TensorFile& file,
+                                                 const std::string& name) {
+  if (const auto stored = file.metadata.find(kStoredAs); stored != file.metadata.end()) {
+    return fail("language_weights.type", fmt::format("the weights are kept as {}, and f32 was lost", stored->second), {.file = name},
+                "generate with them as they are, or give the folder that this one was made from");
+  }
+  LS_TRY(std::vector<WeightTensor> tensors, weightTensors(config, family));
   std::set<std::string> taken;
   std::vector<std::string> missing, unexpected;
   for (const WeightTensor& tensor : tensors) {
-    const std::string its = nameIn(file, *family, tensor.name);
+    const std::string its = nameIn(file, family, tensor.name);
     const io::Array* array = file.find(its);
     taken.insert(its);
     if (array == nullptr) {
@@ -126,10 +132,9 @@ Result<ParameterValues> readWeights(const LanguageConfig& config, const io::Tens
                   fmt::format("tensor '{}' is {}, but the config wants [{}]", its, describe(*array), fmt::join(tensor.theirs(), ",")),
                   {.file = name}, "config.json and the weights are of different models");
     }
-    takeParts(tensor, toOurs(tensor, array->toFloats()), values);
   }
   for (const auto& [other, array] : file.tensors) {
-    if (!taken.contains(other) && !isSurplus(config, *family, other)) unexpected.push_back(other);
+    if (!taken.contains(other) && !isSurplus(config, family, other)) unexpected.push_back(other);
   }
   constexpr size_t kShown = 5;
   const auto list = [&](std::vector<std::string> names) {
@@ -147,17 +152,50 @@ Result<ParameterValues> readWeights(const LanguageConfig& config, const io::Tens
     return fail("language_weights.unexpected", fmt::format("the weights have {}, which the model does not take", list(unexpected)),
                 {.file = name}, "config.json and the weights are of different models, or the model has parts that are not supported");
   }
+  return tensors;
+}
+
+Status eachOf(const LanguageConfig& config, io::TensorFile file, const std::string& name, const TakeWeight& take) {
+  LS_TRY(const Family* family, familyOf(config));
+  LS_TRY(const std::vector<WeightTensor> tensors, checkedTensors(config, *family, file, name));
+  std::vector<std::string> names;  // what the prefix is, depends on all that are there
+  for (const WeightTensor& tensor : tensors) names.push_back(nameIn(file, *family, tensor.name));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<float> whole = file.tensors.extract(names[i]).mapped().toFloats();
+    LS_CHECK(takeParts(tensors[i], toOurs(tensors[i], std::move(whole)), take));
+  }
+  return Success{};
+}
+
+TakeWeight into(ParameterValues& values) {
+  return [&values](const std::string& parameter, std::vector<float> its) -> Status {
+    values.insert_or_assign(parameter, std::move(its));
+    return Success{};
+  };
+}
+
+}  // namespace
+
+Result<ParameterValues> readWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name) {
+  ParameterValues values;
+  LS_CHECK(eachOf(config, file, name, into(values)));
   return values;
 }
 
 Result<ParameterValues> loadWeights(const LanguageConfig& config, const fs::path& folder) {
+  ParameterValues values;
+  LS_CHECK(eachWeight(config, folder, into(values)));
+  return values;
+}
+
+Status eachWeight(const LanguageConfig& config, const fs::path& folder, const TakeWeight& take) {
   if (isThere(folder / kWhole)) {
-    LS_TRY(const io::TensorFile file, io::readSafetensors(folder / kWhole));
-    return readWeights(config, file, (folder / kWhole).string());
+    LS_TRY(io::TensorFile file, io::readSafetensors(folder / kWhole));
+    return eachOf(config, std::move(file), (folder / kWhole).string(), take);
   }
   if (isThere(folder / kIndex)) {
-    LS_TRY(const io::TensorFile file, readShards(folder));
-    return readWeights(config, file, (folder / kIndex).string());
+    LS_TRY(io::TensorFile file, readShards(folder));
+    return eachOf(config, std::move(file), (folder / kIndex).string(), take);
   }
   return fail("language_weights.file", fmt::format("there is neither {} nor {}", kWhole, kIndex), {.file = folder.string()},
               "give the folder of a model with weights as safetensors; those of PyTorch (.bin) must be converted");
@@ -165,6 +203,10 @@ Result<ParameterValues> loadWeights(const LanguageConfig& config, const fs::path
 
 Result<io::TensorFile> formatWeights(const LanguageConfig& config, const ParameterValues& values) {
   LS_TRY(const Family* family, familyOf(config));
+  if (!config.weights.isF32()) {
+    return fail("language_weights.config", fmt::format("the config wants weights kept as {}", toString(config.weights)), {},
+                "save plain weights with the config of the model itself; saveStoredWeights() writes others");
+  }
   LS_TRY(const LanguageConfig read, LanguageConfig::parse(config.config_json, "config.json", config.generation_json));
   if (!(read == config)) {
     return fail("language_weights.config", "the config was changed after it was read, so its config.json says something else", {},

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "frontend/io/safetensors.h"
 #include "frontend/llm/language_config.h"
@@ -18,6 +21,12 @@ namespace lockstep::llm {
 Result<ParameterValues> loadWeights(const LanguageConfig& config, const std::filesystem::path& folder);
 /// The same of tensors; `name` stands for them in messages.
 Result<ParameterValues> readWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name);
+
+/// What takes the values of a parameter.
+using TakeWeight = std::function<Status(const std::string& parameter, std::vector<float> values)>;
+/// loadWeights(), but one parameter after the other: the tensors of the files go as they are read, and what `take` does not keep is not in
+/// memory together. All of them are checked before the first. Further codes: those of `take`, which ends it.
+Status eachWeight(const LanguageConfig& config, const std::filesystem::path& folder, const TakeWeight& take);
 
 /// The tensors of a file as transformers reads it, in the type of config.dtype. Code language_weights.config for a config that no
 /// config.json says (it was changed after it was read): another program would take the weights for something else.

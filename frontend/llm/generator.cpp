@@ -9,6 +9,7 @@
 
 #include "frontend/llm/checkpoint.h"
 #include "frontend/llm/generator_session.h"
+#include "frontend/llm/stored_weights.h"
 #include "frontend/ops/ops.h"
 #include "frontend/trace/throw_error.h"
 #include "frontend/train/inference.h"
@@ -37,8 +38,20 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
   if (options.vocabulary > config.vocabulary)
     refuse("options", fmt::format("{} ids, but the model has {}", options.vocabulary, config.vocabulary),
            "the tokenizer is of another model", where);
+  if (!graph::isFloat(options.cache))
+    refuse("options", fmt::format("a cache of {}", graph::toString(options.cache)), "it is f32, f16 or bf16", where);
+  const bool attends = std::ranges::any_of(config.layers, [](const LayerConfig& layer) { return layer.kind == LayerKind::Attention; });
+  if (options.cache != DType::F32 && attends && config.attention.head_width % 2 != 0)
+    refuse("options", fmt::format("a cache of {} for heads of width {}", graph::toString(options.cache), config.attention.head_width),
+           "heads of odd width need a cache of f32", where);
+  options.weights = config.weights;
   options.chunk = std::min(options.chunk, options.positions);
   return options;
+}
+
+/// With the format that the options want.
+LanguageConfig withOptions(const LanguageConfig& config, const GeneratorOptions& options) {
+  return withFormat(config, options.weights).orThrow();
 }
 
 struct FeedSettings {
@@ -49,12 +62,12 @@ struct FeedSettings {
 }  // namespace
 
 struct Generator::Impl {
-  Impl(const LanguageConfig& its, ParameterValues values, const GeneratorOptions& given, const Where& where)
+  Impl(const LanguageConfig& its, io::TensorFile stored, const GeneratorOptions& given, const Where& where)
       : config(its),
         options(checked(its, given, where)),
         lengths(static_cast<size_t>(options.sequences)),
         largest(lengths.size()),
-        step(makeStep(config, std::move(values), options, where)) {
+        step(makeStep(config, std::move(stored), options, where)) {
     const auto attached = [&](const std::vector<InputSpec>& inputs, auto* function) {
       return step.attach(
           {.inputs = inputs,
@@ -288,14 +301,16 @@ struct Generator::Impl {
 };
 
 Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
-    : impl_(std::make_unique<Impl>(config, std::move(values), options, where)) {}
+    : Generator(config, storeWeights(withOptions(config, options), std::move(values)).orThrow(), options, where) {}
+Generator::Generator(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options, Where where)
+    : impl_(std::make_unique<Impl>(withOptions(config, options), std::move(stored), options, where)) {}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;
 
 Generator Generator::load(const std::filesystem::path& folder, const GeneratorOptions& options, Where where) {
-  const LanguageConfig config = LanguageConfig::load(folder).orThrow();
-  return Generator(config, loadWeights(config, folder).orThrow(), options, where);
+  const LanguageConfig config = withOptions(LanguageConfig::load(folder).orThrow(), options);
+  return Generator(config, loadStoredWeights(config, folder).orThrow(), options, where);
 }
 
 const LanguageConfig& Generator::config() const { return impl_->config; }
@@ -308,6 +323,7 @@ uint64_t Generator::compilations() const {
   }
   return all;
 }
+ProgramFacts Generator::facts() const { return impl_->step.facts(); }
 int64_t Generator::length(size_t sequence) const {
   impl_->checkSequence(sequence, Where::current());
   return impl_->lengths[sequence];

@@ -5,12 +5,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "frontend/io/safetensors.h"
 #include "frontend/llm/language_config.h"
 #include "frontend/llm/sampling.h"
 #include "frontend/trace/host_values.h"
+#include "frontend/trace/tensor.h"
+#include "frontend/train/program_facts.h"
 #include "ir/support/where.h"
 
 namespace lockstep::llm {
@@ -25,7 +29,11 @@ struct GeneratorOptions {
   int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
   /// Of generate() and extend(): tokens that one run makes, where so many are to come; each is fed on the device. Results are the same.
   int64_t tokens_per_submission = 1;
-  bool samples = false;  ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
+  /// How the device keeps matrices: f32, as they are; fewer bits take less memory, and a step reads less (docs/quantisation.md). None: as
+  /// LanguageConfig::weights says.
+  std::optional<nn::WeightFormat> weights = {};
+  DType cache = DType::F32;  ///< of keys and values: F32, F16 or BF16
+  bool samples = false;      ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
 };
 
 struct GenerateOptions {
@@ -39,7 +47,8 @@ struct Fed {
   std::vector<std::vector<float>> logits;  ///< of each sequence [tokens, vocabulary], where they were asked for
 };
 
-/// What one sequence has been fed, as its model keeps it. It goes into any generator of the same model, positions and chunk.
+/// What one sequence has been fed, as its model keeps it. It goes into any generator of the same model, positions and chunk; into another
+/// type of cache it is rounded.
 struct SequenceState {
   int64_t length = 0;  ///< tokens
   std::vector<std::vector<float>> tensors;
@@ -56,7 +65,10 @@ class Generator {
  public:
   /// `values` are those of a LanguageModel, as loadWeights() or a trainer's download() gives them.
   Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options = {}, Where where = Where::current());
-  /// Of a folder with config.json and weights. Errors of LanguageConfig::load() and loadWeights().
+  /// The same of weights as storeWeights() and loadStoredWeights() give them for this config.
+  Generator(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options = {}, Where where = Where::current());
+  /// Of a folder with config.json and weights. Errors of LanguageConfig::load() and loadStoredWeights(), and "language_model.weights" for
+  /// other weights than those of a folder that `lockstep quantize` made.
   static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, Where where = Where::current());
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
@@ -83,9 +95,10 @@ class Generator {
   void restore(size_t sequence, const SequenceState& state, Where where = Where::current());
 
   [[nodiscard]] const LanguageConfig& config() const;
-  [[nodiscard]] const GeneratorOptions& options() const;  ///< with `positions` as it came out
+  [[nodiscard]] const GeneratorOptions& options() const;  ///< with `positions` and `weights` as they came out
   [[nodiscard]] std::string device() const;               ///< the chosen one: "vulkan:0"
   [[nodiscard]] uint64_t compilations() const;            ///< of its programs so far
+  [[nodiscard]] ProgramFacts facts() const;               ///< of the program for one token
 
  private:
   struct Impl;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "frontend/llm/stored_weights.h"
 #include "frontend/ops/loop.h"
 #include "frontend/ops/ops.h"
 
@@ -36,8 +37,8 @@ GeneratorSession::GeneratorSession(const LanguageConfig& config, const Generator
   // Tokens that fill up the last chunk are written, too.
   const int64_t room = options.positions + options.chunk;
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    for (const std::vector<int64_t>& shape : stateShapes(config, config.layers[i], options.sequences, room))
-      kept.push_back(std::make_unique<Buffer>(*this, fmt::format("state_{}", kept.size()), shape));
+    for (const graph::TensorType& type : stateTypes(config, config.layers[i], options.sequences, room, options.cache))
+      kept.push_back(std::make_unique<Buffer>(*this, fmt::format("state_{}", kept.size()), type.shape.extents(), 0, type.dtype));
   }
   if (!options.samples) return;
   kept.push_back(std::make_unique<Buffer>(*this, "seen", std::vector<int64_t>{options.sequences, config.vocabulary}));
@@ -175,8 +176,10 @@ std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options) {
   return inputs;
 }
 
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options,
                                           const Where& where) {
+  // What is missing would be zero.
+  (void)checkStoredWeights(config, stored, "the weights").orThrow();
   InferenceSpec<GeneratorSession> spec{
       .inputs = inputsOf(options, 1),
       .forward = [options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, options); },
@@ -185,16 +188,14 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, Paramete
       .updates_buffers = true,
       .make = [&] { return std::make_unique<GeneratorSession>(config, options); }};
   ModelInference<GeneratorSession> step = forward<GeneratorSession>(std::move(spec), where);
-  ParameterValues all;
+  io::TensorFile all;
   // They may be most of the machine's memory, so they move.
-  while (!values.empty()) {
-    auto one = values.extract(values.begin());
+  while (!stored.tensors.empty()) {
+    auto one = stored.tensors.extract(stored.tensors.begin());
     one.key() = "model." + one.key();
-    all.insert(std::move(one));
+    all.tensors.insert(std::move(one));
   }
-  for (const auto& buffer : step.model().kept)
-    all.emplace(buffer->path(), std::vector<float>(static_cast<size_t>(buffer->type().shape.elementCount())));
-  step.upload(all, where);
+  step.write(all, where);
   return step;
 }
 

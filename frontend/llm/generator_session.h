@@ -35,8 +35,8 @@ std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options);
 /// So many steps, each from the token that the one before it gave; those of sequences that have stopped count as if `count` were 0. "next"
 /// and "largest" have a row per step.
 Outputs advanceSeveral(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
-/// The program of one token per sequence, with these parameters of a LanguageModel and zeros as the state.
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
+/// The program of one token per sequence, with these parameters and buffers of a LanguageModel and zeros as the state.
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options,
                                           const Where& where);
 
 }  // namespace lockstep::llm

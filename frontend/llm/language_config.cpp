@@ -62,6 +62,7 @@ class ConfigBuilder {
     if (reader_.find("eos_token_id") == nullptr && family_.end_token >= 0) made_.end_tokens = {family_.end_token};
     LS_TRY(made_.init_scale, amount("initializer_range", 0.02));
     LS_CHECK(readType());
+    LS_CHECK(readFormat());
     LS_CHECK(family_.kind == LayerKind::Attention ? readTransformer() : readMixer());
     LS_CHECK(reader_.onlyThese());
     return std::move(made_);
@@ -102,6 +103,24 @@ class ConfigBuilder {
     const auto* found = std::ranges::find(kTypes, std::string_view(name), &TypeName::name);
     if (found == kTypes.end()) return reader_.wrong(fmt::format("weights of type '{}'", name), suggest(name, namesOf(kTypes)));
     made_.dtype = found->type;
+    return Success{};
+  }
+
+  /// What transformers and others write there is of other formats; that of `lockstep quantize` is one they refuse.
+  Status readFormat() {
+    const text::JsonValue* value = reader_.find("quantization_config");
+    if (value == nullptr || value->isNull()) return Success{};
+    LS_TRY(ConfigReader keys, ConfigReader::of(*value, reader_.file(), "quantization_config"));
+    LS_TRY(const std::string method, keys.text("quant_method", ""));
+    if (method != "lockstep") {
+      return reader_.wrong(fmt::format("the weights are quantised by '{}', which is not supported", method),
+                           "get the model without quantisation; 'lockstep quantize' makes it small");
+    }
+    LS_TRY(const std::string name, keys.text("weights", ""));
+    LS_CHECK(keys.onlyThese());
+    const Result<nn::WeightFormat> format = nn::WeightFormat::parse(name);
+    if (!format.ok() || format->isF32()) return reader_.wrong(fmt::format("weights kept as '{}'", name), "quantise the model again");
+    made_.weights = *format;
     return Success{};
   }
 

@@ -84,6 +84,7 @@ struct LanguageConfig {
   double logit_cap = 0;                                ///< logits become cap tanh(logits / cap); 0: as they are
   bool tied_head = false;                              ///< the table of tokens is the head, too
   io::ElementType dtype = io::ElementType::F32;        ///< of the weights in files: F32, F16 or BF16
+  nn::WeightFormat weights = {};                       ///< how a device keeps matrices; not f32 in a folder of `lockstep quantize`
   double init_scale = 0.02;                            ///< standard deviation that matrices begin with; 0: zeros, where values are loaded
   std::vector<int32_t> end_tokens = {};                ///< a text ends with any of them
   std::string config_json = {}, generation_json = {};  ///< the files as they were read; the second may be empty

@@ -23,7 +23,8 @@ nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const L
                                     .scale = attention.scale,
                                     .soft_cap = attention.soft_cap,
                                     .window = layer.window,
-                                    .init = initializerOf(config)};
+                                    .init = initializerOf(config),
+                                    .format = config.weights};
   if (!config.ropes.empty()) {
     const RotaryConfig& rotary = config.ropes[layer.rope];
     options.rope = RopeOptions{.base = rotary.base, .dims = rotary.dims, .frequencies = rotary.frequencies};
@@ -58,18 +59,20 @@ LayerState emptyState(LayerKind kind) {
   return nn::MixerState{};
 }
 
-std::vector<std::vector<int64_t>> stateShapes(const LanguageConfig& config, const LayerConfig& layer, int64_t batch, int64_t positions) {
+std::vector<graph::TensorType> stateTypes(const LanguageConfig& config, const LayerConfig& layer, int64_t batch, int64_t positions,
+                                          DType cache) {
   const MixerConfig& mixer = config.mixer;
   const int64_t inner = mixer.expand * config.width, before = mixer.conv - 1;
   switch (layer.kind) {
     case LayerKind::Attention: {
-      const std::vector<int64_t> cache{batch, config.attention.kv_heads, positions, config.attention.head_width};
-      return {cache, cache};
+      const graph::TensorType both{cache, Shape{batch, config.attention.kv_heads, positions, config.attention.head_width}};
+      return {both, both};
     }
     case LayerKind::Mamba1:
-      return {{batch, before, inner}, {batch, inner, mixer.states}};
+      return {f32(batch, before, inner), f32(batch, inner, mixer.states)};
     case LayerKind::Mamba2:
-      return {{batch, before, inner + 2 * mixer.groups * mixer.states}, {batch, inner / mixer.head_width, mixer.head_width, mixer.states}};
+      return {f32(batch, before, inner + 2 * mixer.groups * mixer.states),
+              f32(batch, inner / mixer.head_width, mixer.head_width, mixer.states)};
   }
   internalError("a kind of layer without a state");
 }
@@ -84,7 +87,8 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
                                                             .expand = mixer.expand,
                                                             .step_rank = mixer.step_rank,
                                                             .bias = mixer.bias,
-                                                            .init = initializerOf(config)},
+                                                            .init = initializerOf(config),
+                                                            .format = config.weights},
                                           where);
     return;
   }
@@ -97,7 +101,8 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
                                                             .groups = mixer.groups,
                                                             .bias = mixer.bias,
                                                             .eps = config.norm.eps,
-                                                            .init = initializerOf(config)},
+                                                            .init = initializerOf(config),
+                                                            .format = config.weights},
                                           where);
     return;
   }
@@ -111,7 +116,9 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
   const FeedForwardConfig& part = config.feed_forward;
   mlp = std::make_unique<nn::FeedForward>(
       *this, "mlp", config.width, part.hidden,
-      nn::FeedForwardOptions{.activation = part.activation, .gated = part.gated, .bias = part.bias, .init = initializerOf(config)}, where);
+      nn::FeedForwardOptions{
+          .activation = part.activation, .gated = part.gated, .bias = part.bias, .init = initializerOf(config), .format = config.weights},
+      where);
   if (config.norm.after) after2 = norm("after2");
 }
 

@@ -27,9 +27,10 @@ using LayerState = std::variant<nn::KvCache, nn::MixerState>;
 
 /// Without tensors yet.
 [[nodiscard]] LayerState emptyState(LayerKind kind);
-/// The shapes of its tensors for `batch` rows with room for `positions` tokens; mixers need none.
-[[nodiscard]] std::vector<std::vector<int64_t>> stateShapes(const LanguageConfig& config, const LayerConfig& layer, int64_t batch,
-                                                            int64_t positions);
+/// The types of its tensors for `batch` rows with room for `positions` tokens; mixers need none. Keys and values are of the type `cache`,
+/// all else is f32.
+[[nodiscard]] std::vector<graph::TensorType> stateTypes(const LanguageConfig& config, const LayerConfig& layer, int64_t batch,
+                                                        int64_t positions, DType cache = DType::F32);
 
 /// The tokens that go in: those of row b are at the places at[b], at[b] + 1, ..., and the first count[b] of them count.
 struct TokenPlaces {

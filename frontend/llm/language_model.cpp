@@ -19,13 +19,13 @@ std::unique_ptr<nn::Embedding> learnedPositions(Module& model, const LanguageCon
 std::unique_ptr<nn::Linear> headOf(Module& model, const LanguageConfig& config, const Where& where) {
   if (config.tied_head) return nullptr;
   return std::make_unique<nn::Linear>(model, "head", config.width, config.vocabulary,
-                                      nn::LinearOptions{.bias = false, .init = initializerOf(config)}, where);
+                                      nn::LinearOptions{.bias = false, .init = initializerOf(config), .format = config.weights}, where);
 }
 
 }  // namespace
 
 LanguageModel::LanguageModel(const LanguageConfig& config, Where where)
-    : tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
+    : tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config), .format = config.weights}, where),
       places(learnedPositions(*this, config, where)),
       layers(*this, "layers", config, where),
       norm(*this, "norm", config.width, normOptions(config.norm), where),
@@ -34,7 +34,7 @@ LanguageModel::LanguageModel(const LanguageConfig& config, Where where)
 
 LanguageModel::LanguageModel(Module& parent, std::string name, const LanguageConfig& config, Where where)
     : Module(parent, std::move(name), where),
-      tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config)}, where),
+      tokens(*this, "tokens", config.vocabulary, config.width, {.init = initializerOf(config), .format = config.weights}, where),
       places(learnedPositions(*this, config, where)),
       layers(*this, "layers", config, where),
       norm(*this, "norm", config.width, normOptions(config.norm), where),
@@ -79,18 +79,21 @@ Tensor LanguageModel::operator()(Tensor ids, LanguageState& state, Tensor at, Wh
 }
 
 Tensor LanguageModel::head(Tensor hidden, Where where) const {
-  Tensor logits = untied ? (*untied)(hidden, where) : matmul(hidden, swap_axes(tokens.W.tensor(where), 0, 1, where), where);
+  Tensor logits = untied ? (*untied)(hidden, where) : tokens.W.product(hidden, where);
   if (config_.logit_cap == 0) return logits;
   logits = tanh(mul({logits, where}, {1 / config_.logit_cap, where}, where), where);
   return mul({logits, where}, {config_.logit_cap, where}, where);
 }
 
-LanguageState LanguageModel::state(int64_t batch, int64_t positions, Where where) const {
+LanguageState LanguageModel::state(int64_t batch, int64_t positions, DType cache, Where where) const {
   LanguageState made;
   for (const LayerConfig& layer : config_.layers) {
     LayerState one = emptyState(layer.kind);
-    const std::vector<std::vector<int64_t>> shapes = stateShapes(config_, layer, batch, positions);
-    for (size_t i = 0; i < shapes.size(); ++i) *tensorsOf(one)[i] = zeros(shapes[i], DType::F32, where);
+    const std::vector<graph::TensorType> types = stateTypes(config_, layer, batch, positions, cache);
+    for (size_t i = 0; i < types.size(); ++i) {
+      const Tensor empty = zeros(types[i].shape.extents(), DType::F32, where);
+      *tensorsOf(one)[i] = types[i].dtype == DType::F32 ? empty : cast(empty, types[i].dtype, where);
+    }
     made.push_back(one);
   }
   return made;

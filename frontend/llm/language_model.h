@@ -33,8 +33,8 @@ class LanguageModel : public Module {
   Tensor hidden(Tensor ids, LanguageState& state, const TokenPlaces& places, Where where = Where::current()) const;
   /// Logits [..., vocabulary] of what hidden() gives.
   Tensor head(Tensor hidden, Where where = Where::current()) const;
-  /// Before the first token, with room for `positions` of them in layers with attention.
-  [[nodiscard]] LanguageState state(int64_t batch, int64_t positions, Where where = Where::current()) const;
+  /// Before the first token, with room for `positions` of them in layers with attention, whose keys and values are of the type `cache`.
+  [[nodiscard]] LanguageState state(int64_t batch, int64_t positions, DType cache = DType::F32, Where where = Where::current()) const;
 
   [[nodiscard]] const LanguageConfig& config() const { return config_; }
 

@@ -27,15 +27,20 @@ std::string filled(std::string_view pattern, const std::string& number) {
   return name;
 }
 
-std::vector<float> transposed(const std::vector<float>& values, size_t rows, size_t columns) {
+}  // namespace
+
+std::vector<float> transposed(std::span<const float> values, size_t rows, size_t columns) {
+  constexpr size_t kBlock = 32;
   std::vector<float> turned(values.size());
-  for (size_t row = 0; row < rows; ++row) {
-    for (size_t column = 0; column < columns; ++column) turned[column * rows + row] = values[row * columns + column];
+  for (size_t row = 0; row < rows; row += kBlock) {
+    for (size_t column = 0; column < columns; column += kBlock) {
+      for (size_t r = row; r < std::min(row + kBlock, rows); ++r) {
+        for (size_t c = column; c < std::min(column + kBlock, columns); ++c) turned[c * rows + r] = values[r * columns + c];
+      }
+    }
   }
   return turned;
 }
-
-}  // namespace
 
 std::vector<int64_t> WeightTensor::theirs() const {
   std::vector<int64_t> shape = ours;
@@ -78,8 +83,10 @@ Result<std::vector<WeightTensor>> tensorsOf(const LanguageModel& model, const La
 }  // namespace
 
 Result<std::vector<WeightTensor>> weightTensors(const LanguageConfig& config, const Family& family) {
+  LanguageConfig plain = config;
+  plain.weights = {};
   try {
-    return tensorsOf(LanguageModel(config), config, family);
+    return tensorsOf(LanguageModel(plain), config, family);
   } catch (const Error& error) {  // a size that no tensor can have
     return Failure{.diagnostics = error.diagnostics(), .exit_code = error.exitCode()};
   }

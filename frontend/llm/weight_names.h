@@ -2,7 +2,9 @@
 // Private: which tensors the files of a model have, and which parameters they are made of.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,9 @@ struct WeightTensor {
 /// Of each parameter of the model, in the order of the first parts. Code language_weights.config for a parameter that the family has no
 /// name for.
 Result<std::vector<WeightTensor>> weightTensors(const LanguageConfig& config, const Family& family);
+
+/// The transpose of a matrix [rows, columns], in blocks that a cache holds.
+std::vector<float> transposed(std::span<const float> values, size_t rows, size_t columns);
 
 /// Row-major values of a tensor, from how files have it to how we have it and back.
 std::vector<float> toOurs(const WeightTensor& tensor, std::vector<float> values);

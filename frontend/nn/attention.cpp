@@ -34,7 +34,7 @@ int64_t kvHeads(int64_t heads, const AttentionLayerOptions& options, const Where
 }
 
 LinearOptions projection(const AttentionLayerOptions& options) {
-  return {.bias = options.bias, .init = options.init, .decay = options.decay};
+  return {.bias = options.bias, .init = options.init, .decay = options.decay, .format = options.format};
 }
 LinearOptions outProjection(const AttentionLayerOptions& options) {
   LinearOptions made = projection(options);
@@ -52,7 +52,9 @@ int64_t checkedWindow(const AttentionLayerOptions& options, const Where& where) 
                .notes = {},
                .remedy = "set causal, or leave the window out"});
 }
-LinearOptions projection(const FeedForwardOptions& options) { return {.bias = options.bias, .init = options.init, .decay = options.decay}; }
+LinearOptions projection(const FeedForwardOptions& options) {
+  return {.bias = options.bias, .init = options.init, .decay = options.decay, .format = options.format};
+}
 
 void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const Where& where) {
   const std::vector<int64_t> a = x.shape(where).extents(), b = memory.shape(where).extents();

@@ -28,6 +28,7 @@ struct AttentionLayerOptions {
   double dropout = 0;  ///< of the result, in training
   Initializer init = init::randn();
   std::optional<bool> decay = {};
+  WeightFormat format = {};  ///< of matrices
 };
 
 /// Keys and values of the positions that came before, [..., kv_heads, positions, head_width] each. As a carry of a loop (scan) it is
@@ -83,6 +84,7 @@ struct FeedForwardOptions {
   bool bias = true;
   Initializer init = init::randn();
   std::optional<bool> decay = {};
+  WeightFormat format = {};  ///< of matrices
 };
 
 /// down(activation(up(x))): [..., width] -> [..., hidden] -> [..., width].

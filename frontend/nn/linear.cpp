@@ -11,22 +11,25 @@
 namespace lockstep::nn {
 
 Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options, Where where)
-    : Module(parent, std::move(name), where), W(*this, "W", {in, out}, std::move(options.init), {.decay = options.decay}, where) {
+    : Module(parent, std::move(name), where),
+      W(*this, "W", in, out, {.init = std::move(options.init), .decay = options.decay, .format = options.format}, where) {
   if (options.bias) b = std::make_unique<Parameter>(*this, "b", std::vector<int64_t>{out}, init::zeros(), ParameterOptions{}, where);
 }
 
 Tensor Linear::operator()(Tensor x, Where where) const {
   checkInput(*this, x, {.kind = "Linear", .axes = {{"..."}, {"N"}, {"features", W.type().shape.extent(0), "features"}}}, where);
-  Tensor y = matmul(x, W.tensor(where), where);
+  Tensor y = W.product(x, where);
   return b ? add(y, b->tensor(where), where) : y;
 }
 
 Embedding::Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options, Where where)
-    : Module(parent, std::move(name), where), W(*this, "W", {count, width}, std::move(options.init), {.decay = options.decay}, where) {}
+    : Module(parent, std::move(name), where),
+      W(*this, "W", count, width,
+        {.init = std::move(options.init), .decay = options.decay, .format = options.format, .sums = SumAxis::Last}, where) {}
 
 Tensor Embedding::operator()(Tensor indices, Where where) const {
   checkInput(*this, indices, {.kind = "Embedding", .axes = {{"..."}}, .dtype = DType::I32, .operand = "indices"}, where);
-  return embedding(W.tensor(where), indices, where);
+  return W.rows(indices, where);
 }
 
 Dropout::Dropout(double p, Where where) : p_(p) {

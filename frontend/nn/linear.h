@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "frontend/nn/weight.h"
 #include "frontend/trace/module.h"
 #include "frontend/trace/tensor.h"
 #include "ir/support/where.h"
@@ -16,6 +17,7 @@ struct LinearOptions {
   bool bias = true;
   Initializer init = init::randn();
   std::optional<bool> decay = {};  ///< of W; the bias never decays
+  WeightFormat format = {};        ///< of W
 };
 
 /// x · W + b with W[in, out] and b[out], over the last axis of x.
@@ -24,13 +26,14 @@ class Linear : public Module {
   Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options = {}, Where where = Where::current());
   Tensor operator()(Tensor x, Where where = Where::current()) const;
 
-  Parameter W;
+  Weight W;
   std::unique_ptr<Parameter> b;  ///< null without bias
 };
 
 struct EmbeddingOptions {
   Initializer init = init::randn();
   std::optional<bool> decay = {};
+  WeightFormat format = {};
 };
 
 /// Rows of W[count, width] at i32 indices.
@@ -39,7 +42,7 @@ class Embedding : public Module {
   Embedding(Module& parent, std::string name, int64_t count, int64_t width, EmbeddingOptions options = {}, Where where = Where::current());
   Tensor operator()(Tensor indices, Where where = Where::current()) const;
 
-  Parameter W;
+  Weight W;
 };
 
 /// In training each element of x becomes 0 with probability p and the others are divided by 1 - p (Srivastava et al., 2014); x itself in

@@ -49,7 +49,9 @@ int64_t evenStates(int64_t states, const Where& where) {
   return states;
 }
 
-LinearOptions projection(const auto& options, bool bias) { return {.bias = bias, .init = options.init, .decay = options.decay}; }
+LinearOptions projection(const auto& options, bool bias) {
+  return {.bias = bias, .init = options.init, .decay = options.decay, .format = options.format};
+}
 
 /// As PyTorch begins with a convolution of one channel each: U(-1 / sqrt(taps), 1 / sqrt(taps)).
 Initializer ofTaps(int64_t taps, const Where& where) {

@@ -31,6 +31,7 @@ struct Mamba1Options {
   int64_t chunk = 16;
   Initializer init = init::randn();
   std::optional<bool> decay = {};  ///< of matrices
+  WeightFormat format = {};        ///< of in_proj, x_proj and out_proj
 };
 
 /// u, z = in_proj(x); u = silu(conv(u)); step, b, c = x_proj(u); out_proj(scan(u, softplus(step dt_W + dt_b), -exp(A_log), b, c, D)
@@ -77,6 +78,7 @@ struct Mamba2Options {
   int64_t chunk = 64;
   Initializer init = init::randn();
   std::optional<bool> decay = {};  ///< of matrices
+  WeightFormat format = {};        ///< of in_proj and out_proj
 };
 
 /// z, u, dt = in_proj(x); u, b, c = silu(conv(u)); out_proj(norm(ssd(u, softplus(dt + dt_bias), -exp(A_log), b, c, D) silu(z)))
@@ -122,6 +124,7 @@ struct Mamba3Options {
   int64_t chunk = 64;
   Initializer init = init::randn();
   std::optional<bool> decay = {};  ///< of matrices
+  WeightFormat format = {};        ///< of in_proj and out_proj
 };
 
 /// z, u, b, c, dt, rate, mix, theta = in_proj(x); out_proj(scan(u, softplus(dt + dt_bias), -softplus(rate), sigmoid(mix), theta, norm_b(b)

@@ -9,3 +9,4 @@
 #include "frontend/nn/mamba.h"
 #include "frontend/nn/norm.h"
 #include "frontend/nn/recurrent.h"
+#include "frontend/nn/weight.h"

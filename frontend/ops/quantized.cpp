@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <vector>
 
 #include "frontend/ops/element.h"
@@ -15,30 +16,35 @@ using detail::raise;
 
 namespace {
 
-constexpr int64_t kPerWord = 8;
-
 /// How many groups of so many elements n elements fill, the last one maybe in part.
 int64_t groupsOf(int64_t n, int64_t size) { return n / size + (n % size != 0 ? 1 : 0); }
 
-}  // namespace
-
-Tensor unpack_i4(Tensor words, int64_t n, Where where) {
-  detail::Trace::require("unpack_i4", where);
+/// The signed integers of so many bits in words, by the op `name`.
+Tensor unpacked(const std::string& name, int64_t bits, const Tensor& words, int64_t n, const Where& where) {
+  detail::Trace::require(name, where);
+  const int64_t per_word = 32 / bits;
   if (words.dtype(where) != DType::U32 || words.rank(where) < 1)
-    raise("unpack_i4.C1", fmt::format("the words are {}, wanted u32 with an axis or more", toString(words.type(where))), {words}, where,
-          "pack eight elements into each u32, the first in the lowest bits");
+    raise(name + ".C1", fmt::format("the words are {}, wanted u32 with an axis or more", toString(words.type(where))), {words}, where,
+          fmt::format("pack {} elements into each u32, the first in the lowest bits", per_word));
   const int64_t count = words.extent(-1, where);
-  if (n < 1 || groupsOf(n, kPerWord) != count)
-    raise("unpack_i4.C2", fmt::format("{} elements take {} words, and there are {}", n, groupsOf(n, kPerWord), count), {words}, where,
-          "a u32 word holds eight elements");
+  if (n < 1 || groupsOf(n, per_word) != count)
+    raise(name + ".C2", fmt::format("{} elements take {} words, and there are {}", n, groupsOf(n, per_word), count), {words}, where,
+          fmt::format("a u32 word holds {} elements", per_word));
   // Each element's bits to the high end, and back with its sign.
-  const Tensor places = sub({28, where}, mul({arange(kPerWord, DType::U32, where), where}, {4, where}, where), where);
+  const double rest = static_cast<double>(32 - bits);
+  const Tensor places =
+      sub({rest, where}, mul({arange(per_word, DType::U32, where), where}, {static_cast<double>(bits), where}, where), where);
   const Tensor high = left_shift(expand_dims(words, -1, where), {places, where}, where);
   std::vector<int64_t> shape = words.shape(where).extents();
-  shape.back() *= kPerWord;
-  const Tensor elements = reshape(right_shift(cast(high, DType::I32, where), {28, where}, where), shape, where);
+  shape.back() *= per_word;
+  const Tensor elements = reshape(right_shift(cast(high, DType::I32, where), {rest, where}, where), shape, where);
   return narrow(elements, -1, 0, n, where);
 }
+
+}  // namespace
+
+Tensor unpack_i4(Tensor words, int64_t n, Where where) { return unpacked("unpack_i4", 4, words, n, where); }
+Tensor unpack_i8(Tensor words, int64_t n, Where where) { return unpacked("unpack_i8", 8, words, n, where); }
 
 Tensor dequantize(Tensor values, Tensor scales, int64_t group, Where where) {
   detail::Trace::require("dequantize", where);

@@ -13,6 +13,9 @@ namespace lockstep {
 /// "unpack_i4.C2" unless n elements take just W words.
 Tensor unpack_i4(Tensor words, int64_t n, Where where = Where::current());
 
+/// The same of signed eight-bit integers, four in each word: element 4 w + i is bits 8 i to 8 i + 7. Errors "unpack_i8.C1" and ".C2".
+Tensor unpack_i8(Tensor words, int64_t n, Where where = Where::current());
+
 /// Integers times the scale of their group along the last axis, f32: element j is values[j] * scales[j / group]. Integers [..., n] and
 /// f32, f16 or bf16 scales [..., ceil(n / group)]; the other axes are equal. A group as long as the axis is a scale per row. Errors
 /// "dequantize.C1" for element types, "dequantize.C2" for a group below 1 or shapes that do not fit.

@@ -16,6 +16,7 @@
 #include "frontend/train/shared_model.h"
 #include "passes/graph/optimizer_config.h"
 #include "runtime/checkpoint_metadata.h"
+#include "runtime/memory_array.h"
 
 namespace lockstep {
 
@@ -53,6 +54,17 @@ ParameterValues valuesOf(const Module& module, const io::TensorFile& file) {
   return values;
 }
 
+/// Buffers of whole numbers as they are in a checkpoint: f32 does not have all of them.
+io::TensorFile exactBuffers(const Module& module, const io::TensorFile& file) {
+  io::TensorFile exact;
+  for (const NamedBuffer& named : module.buffers()) {
+    const io::Array* array = file.find(detail::bufferState(named.name));
+    if (!io::isFloat(array->type) && array->type == detail::elementType(named.buffer->type().dtype))
+      exact.tensors.emplace(named.name, *array);
+  }
+  return exact;
+}
+
 }  // namespace
 
 struct Inference::Impl {
@@ -82,6 +94,7 @@ LoadReport Inference::load(const std::filesystem::path& path, LoadOptions option
     if (!file.metadata.contains("lockstep.checkpoint")) return load_state_dict(file, options, where);
     std::lock_guard turn(impl_->turn);
     detail::writeValues(*impl_->shared->get(), valuesOf(module(), file));
+    detail::writeArrays(*impl_->shared->get(), exactBuffers(module(), file));
     return LoadReport{};
   });
 }
@@ -100,6 +113,13 @@ void Inference::upload(const ParameterValues& values, Where where) {
   detail::atCall(where, [&] {
     std::lock_guard turn(impl_->turn);
     detail::writeValues(*impl_->shared->get(), values);
+  });
+}
+
+void Inference::write(const io::TensorFile& values, Where where) {
+  detail::atCall(where, [&] {
+    std::lock_guard turn(impl_->turn);
+    detail::writeArrays(*impl_->shared->get(), values);
   });
 }
 

@@ -54,6 +54,9 @@ class Inference {
   LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {}, Where where = Where::current());
   /// All parameters and buffers by name. Errors of Trainer::upload().
   void upload(const ParameterValues& values, Where where = Where::current());
+  /// Those parameters and buffers that the file has by their names, bit for bit; the others stay as they are. Errors "parameters.unknown",
+  /// "parameters.type" for an array of another element type or shape than the model's.
+  void write(const io::TensorFile& values, Where where = Where::current());
   [[nodiscard]] ParameterValues download() const;
 
   [[nodiscard]] ProgramFacts facts() const;

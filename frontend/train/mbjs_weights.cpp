@@ -134,7 +134,7 @@ Parts partsOf(const Module& model) {
 class Pairing {
  public:
   explicit Pairing(const Module& model) : parts_(partsOf(model)) {
-    same(parts_.embedding->W, "embedding");
+    same(parts_.embedding->W.parameter(), "embedding");
     for (const Parts::Layer& one : parts_.layers) {
       prefix_ = fmt::format("layers.{}.", layers.size());
       layers.push_back(one.kind);
@@ -207,7 +207,7 @@ class Pairing {
   void linear(const nn::Linear& layer, std::string_view weight, std::string_view bias, int64_t first = 0, int64_t rows = 0) {
     const graph::Shape& shape = layer.W.type().shape;
     if (rows == 0) rows = shape.extent(1);
-    pairs.push_back({&layer.W, prefix_ + std::string(weight), {rows, shape.extent(0)}, Order::Transposed, first});
+    pairs.push_back({&layer.W.parameter(), prefix_ + std::string(weight), {rows, shape.extent(0)}, Order::Transposed, first});
     if (bias.empty() && layer.b == nullptr) return;
     pairs.push_back({layer.b.get(), bias.empty() ? "" : prefix_ + std::string(bias), {rows}, Order::Same, first});
   }

@@ -70,4 +70,31 @@ void writeValues(const TrainedModel& model, const ParameterValues& values) {
   writeBuffers(model, buffers);
 }
 
+void writeArrays(const TrainedModel& model, const io::TensorFile& file) {
+  std::map<std::string, TensorType> parameters, buffers;
+  for (const graph::ParameterInfo& parameter : model.parameters) parameters.emplace(parameter.name, parameter.type);
+  for (const NamedBuffer& named : model.module->buffers()) buffers.emplace(named.name, named.buffer->type());
+  bool has_parameters = false;
+  for (const auto& [name, array] : file.tensors) {
+    const auto parameter = parameters.find(name), buffer = buffers.find(name);
+    if (parameter == parameters.end() && buffer == buffers.end())
+      reject("parameters.unknown", fmt::format("the model has no parameter or buffer '{}'", name), "give arrays the names of the model");
+    const TensorType& type = parameter != parameters.end() ? parameter->second : buffer->second;
+    if (array.type != elementType(type.dtype) || array.shape != type.shape.extents())
+      reject("parameters.type", fmt::format("'{}' is {} but gets {}", name, toString(type), describe(array)),
+             "give an array of its type and shape");
+    has_parameters = has_parameters || parameter != parameters.end();
+  }
+  if (has_parameters) {
+    ParameterValues values = splitParameters(model.layout, model.states->readFloats(passes::kParameterState));
+    for (auto& [name, numbers] : values) {
+      if (const io::Array* array = file.find(name)) numbers = array->toFloats();
+    }
+    writeParameters(model, joinParameters(model.layout, values));
+  }
+  for (const auto& [name, type] : buffers) {
+    if (const io::Array* array = file.find(name)) model.states->write(bufferState(name), *array);
+  }
+}
+
 }  // namespace lockstep::detail

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "frontend/io/safetensors.h"
 #include "frontend/trace/host_values.h"
 #include "frontend/train/shared_model.h"
 
@@ -22,5 +23,8 @@ ParameterValues readValues(const TrainedModel& model);
 /// Sets all of them. Errors "parameters.unknown", "parameters.missing", "parameters.length", "parameters.type" before anything is
 /// written.
 void writeValues(const TrainedModel& model, const ParameterValues& values);
+/// Sets those that the file has, bit for bit. Errors "parameters.unknown", "parameters.type" for an array of another type or shape, before
+/// anything is written.
+void writeArrays(const TrainedModel& model, const io::TensorFile& file);
 
 }  // namespace lockstep::detail

@@ -249,6 +249,34 @@ TEST(Quantized, one_dispatch_with_dots) {
   EXPECT_EQ(dispatches(false, 1).second, 0u);
 }
 
+TEST(Quantized, scales_of_16_bits_are_read_where_they_are) {
+  const auto graph = [](int64_t rows) {
+    return traced({f32(rows, 4096), u32(4096, 512), bf16(4096, 128)},
+                  [&](const std::vector<Tensor>& in) { return quantized_matmul(in[0], in[1], in[2], {.bits = 4, .group = 32}); });
+  };
+  for (const bool packed_dot : {true, false}) {
+    for (const int64_t rows : {1, 64}) {
+      passes::CompileOptions options;
+      options.profile = gpuProfile();
+      options.profile.parallel_units = 132;
+      options.profile.packed_dot = packed_dot;
+      options.templates = detail::templateSource();
+      const auto program = std::get<program::Program>(passes::compileTo(passes::Stage::Emitted, graph(rows), options).orThrow());
+      // Nothing keeps the scales in f32.
+      for (const program::Buffer& buffer : program.buffers)
+        EXPECT_NE(buffer.size, uint64_t{4 * 4096 * 128}) << buffer.name << rows << packed_dot;
+    }
+  }
+}
+
+TEST(Quantized, unpacked_bytes_are_signed) {
+  const graph::Graph graph = traced({u32(2)}, [](const std::vector<Tensor>& in) { return unpack_i8(in[0], 6); });
+  const graph::LeafValues leaves{{"a", {u32(2), {0x7f80ff01, 0x00000302}}}};
+  const std::vector<graph::Tensor> want{{i32(6), {1, -1, -128, 127, 2, 3}}};
+  expectClose(graph::evaluate(graph, leaves).orThrow(), want, 0, "the evaluator");
+  for (const std::string& device : devicesUnderTest()) expectClose(runGraph(graph, leaves, {.device = device}), want, 0, device);
+}
+
 TEST(Quantized, groups_may_be_longer_than_rows) {
   const graph::Graph graph = traced({f32(1, 20), u32(3, 3), f32(3, 1)}, [](const std::vector<Tensor>& in) {
     return quantized_matmul(in[0], in[1], in[2], {.bits = 4, .group = std::numeric_limits<int64_t>::max()});
@@ -271,6 +299,8 @@ TEST(Quantized, refuse_what_does_not_fit) {
   EXPECT_EQ(code({u32(2, 4)}, [](const In& in) { return unpack_i4(in[0], 33); }), "unpack_i4.C2");
   EXPECT_EQ(code({u32(2, 4)}, [](const In& in) { return unpack_i4(in[0], 24); }), "unpack_i4.C2");
   EXPECT_EQ(code({f32(2, 4), f32(2, 1)}, [](const In& in) { return dequantize(in[0], in[1], 4); }), "dequantize.C1");
+  EXPECT_EQ(code({i32(2, 4)}, [](const In& in) { return unpack_i8(in[0], 16); }), "unpack_i8.C1");
+  EXPECT_EQ(code({u32(2, 4)}, [](const In& in) { return unpack_i8(in[0], 17); }), "unpack_i8.C2");
   EXPECT_EQ(code({i8(2, 4), i32(2, 1)}, [](const In& in) { return dequantize(in[0], in[1], 4); }), "dequantize.C1");
   EXPECT_EQ(code({i8(2, 4), f32(2, 1)}, [](const In& in) { return dequantize(in[0], in[1], 0); }), "dequantize.C2");
   EXPECT_EQ(code({i8(2, 5), f32(2, 1)}, [](const In& in) { return dequantize(in[0], in[1], 4); }), "dequantize.C2");

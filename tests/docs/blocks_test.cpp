@@ -80,6 +80,8 @@ constexpr std::array kExempt{
     Exempt{"README.md", "console", "lockstep train tiny-llm", "trains for minutes; tests/llm/tiny_llm_test trains some steps"},
     Exempt{"docs/train_language_model.md", "console", "lockstep train tiny-llm",
            "trains for minutes; tests/llm/tiny_llm_test trains some steps"},
+    Exempt{"docs/quantisation.md", "console", "lockstep eval MODEL", "needs a model; tests/llm/quantize_test makes one"},
+    Exempt{"docs/quantisation.md", "console", "lockstep quantize MODEL", "needs a model; tests/llm/quantize_test makes one"},
     Exempt{"docs/tuning.md", "console", "lockstep tune ", "takes minutes, and leaves a table in the cache folder of who runs the tests"},
     Exempt{"docs/vulkan.md", "console", "sudo apt install mesa", "needs root and the network"},
     Exempt{"docs/vulkan.md", "console", "./dev packages browser", "needs chromium; tests/swiftshader runs on its driver where it is there"},

@@ -211,6 +211,7 @@ const std::vector<CompositionRow>& compositions() {
       {"frontend/ops/losses.cpp", R"re(\bcheck\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
       {"frontend/ops/conv.cpp", R"re(\brequireImage\(\s*"(\w+)")re", {"{}.C1"}},
       {"frontend/ops/element.cpp", R"re(\b(?:binary|symmetric)\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
+      {"frontend/ops/quantized.cpp", R"re(\bunpacked\(\s*"(\w+)")re", {"{}.C1", "{}.C2"}},
       {"frontend/ops/reduce.cpp", R"re(\bholds\(\s*"(\w+)")re", {"{}.C1"}},
       {"frontend/ops/view.cpp", R"re(\baboveDiagonal\(\s*"(\w+)")re", {"{}.C1"}},
       {"tools/verify/golden.cpp", R"re(\berror\(\s*"(\w+)")re", {"golden.{}"}},
@@ -236,7 +237,8 @@ std::vector<std::string> errorCodesOf(const SourceFile& file) {
   // Endings of file names, formats of texts and files, instruction sets of SPIR-V, inputs and results that programs have of themselves.
   static const std::regex kLiteral("\"([a-zA-Z_]+\\.[a-zA-Z_0-9]+)\"");
   static const std::regex kNoCode(
-      "lockstep\\..*|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|jinja|png|html|txt|wgsl|kir|sh)|step\\.(scalars|extent|"
+      "lockstep\\..*|tokenizer\\.model|NonSemantic\\..*|.*\\.(d|graph|program|safetensors|json|jsonl|jinja|png|html|txt|wgsl|kir|sh)|"
+      "step\\.(scalars|extent|"
       "grad_"
       "norm|"
       "loss_scale|key)"

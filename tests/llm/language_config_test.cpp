@@ -259,7 +259,7 @@ TEST(LanguageConfig, a_key_that_is_not_known_is_refused_with_its_place) {
   EXPECT_EQ(unknown.where.file, "here/config.json");
   EXPECT_NE(unknown.message.find("hidden_sise"), std::string::npos);
   EXPECT_NE(unknown.remedy.find("hidden_size"), std::string::npos);
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("quantization_config": {"bits": 4})")), "language_config.key");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("quantization_config": {"bits": 4})")), "language_config.value");
   // What another family has means nothing here.
   EXPECT_EQ(codeOf(tinyJson("llama", R"("sliding_window": 8)")), "language_config.key");
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_interleaved": true)")), "language_config.value");

@@ -7,13 +7,14 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "frontend/llm/checkpoint.h"
+#include "frontend/llm/stored_weights.h"
 
 namespace lockstep::tools {
 
 void TextModelChoices::addTo(console::Options& options) {
   options.argument(folder, "DIR", "a folder with config.json, weights as safetensors, and tokenizer.json");
   options.value(device, "--device", console::kDevices);
+  weights.addTo(options);
   options.value(context, "--context", "room for so many tokens; 0: what the model was made for, at most 4096");
 }
 
@@ -57,20 +58,22 @@ Result<llm::TokenList> TextModelFiles::encode(const std::string& text, const tex
 }
 
 Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextModelChoices& choices, bool samples) {
+  LS_TRY(const std::optional<nn::WeightFormat> format, choices.weights.weights());
+  LS_TRY(const graph::DType cache, choices.weights.cache());
+  LS_TRY(llm::LanguageConfig config, llm::withFormat(files.config, format));
   fmt::print(stderr, "reading {}\n", files.folder);
-  LS_TRY(ParameterValues values, llm::loadWeights(files.config, files.folder));
-  uint64_t numbers = 0;
-  for (const auto& [name, its] : values) numbers += its.size();
-  fmt::print(stderr, "compiling a {} model of {:.3g} million parameters\n", files.config.family, static_cast<double>(numbers) / 1e6);
+  LS_TRY(io::TensorFile stored, llm::loadStoredWeights(config, files.folder));
+  fmt::print(stderr, "compiling a {} model of {:.3g} million parameters in {:.3g} MB\n", config.family,
+             static_cast<double>(llm::parameterCount(config)) / 1e6, static_cast<double>(llm::byteCount(stored)) / 1e6);
   // Models may have more ids than their tokenizers; tokenizers may have ids of parts that a model of text alone lacks.
-  const int64_t ids = std::min(static_cast<int64_t>(files.tokenizer.idLimit()), files.config.vocabulary);
-  llm::LanguageConfig config = files.config;
+  const int64_t ids = std::min(static_cast<int64_t>(files.tokenizer.idLimit()), config.vocabulary);
   config.end_tokens.assign(files.end_tokens.begin(), files.end_tokens.end());
-  return llm::Generator(config, std::move(values),
+  return llm::Generator(config, std::move(stored),
                         {.device = choices.device,
                          .positions = choices.context,
                          .vocabulary = ids,
                          .tokens_per_submission = choices.tokens_per_submission,
+                         .cache = cache,
                          .samples = samples});
 }
 

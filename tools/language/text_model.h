@@ -11,12 +11,14 @@
 #include "frontend/llm/generator.h"
 #include "frontend/text/tokenizer.h"
 #include "frontend/text/tokenizer_config.h"
+#include "tools/language/weight_choices.h"
 
 namespace lockstep::tools {
 
 /// The options that all verbs of language models have.
 struct TextModelChoices {
   std::string folder, device = "auto";
+  WeightChoices weights = {};
   int64_t context = 0;  ///< positions; 0: those of the model, at most 4096
   int64_t tokens_per_submission = 1;
   void addTo(console::Options& options);

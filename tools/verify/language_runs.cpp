@@ -6,6 +6,7 @@
 
 #include "frontend/llm/language_model.h"
 #include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
 #include "frontend/trace/trace_function.h"
 #include "frontend/train/inference.h"
 #include "ir/graph/evaluate.h"
@@ -42,9 +43,9 @@ class DeviceSequences : public SequenceRuns {
 
 class DeviceRuns : public LanguageRuns {
  public:
-  DeviceRuns(LanguageConfig config, ParameterValues values, const std::string& device, int64_t longest)
+  DeviceRuns(LanguageConfig config, io::TensorFile stored, const std::string& device, int64_t longest)
       : config_(std::move(config)),
-        values_(std::move(values)),
+        stored_(std::move(stored)),
         selector_(device),
         device_(detail::openChosenDevice(device).chosen.info.id),
         longest_(longest),
@@ -53,7 +54,7 @@ class DeviceRuns : public LanguageRuns {
                                        .device = device,
                                        .seed = 0,
                                        .make = [&] { return std::make_unique<LanguageModel>(config_); }})) {
-    whole_.upload(values_);
+    whole_.write(stored_);
   }
   [[nodiscard]] std::string device() const override { return device_; }
   std::vector<double> whole(const TokenList& tokens) override {
@@ -64,12 +65,12 @@ class DeviceRuns : public LanguageRuns {
   }
   std::unique_ptr<SequenceRuns> sequences(const RunShape& shape) override {
     return std::make_unique<DeviceSequences>(llm::Generator(
-        config_, values_, {.device = selector_, .sequences = shape.sequences, .positions = shape.positions, .chunk = shape.chunk}));
+        config_, stored_, {.device = selector_, .sequences = shape.sequences, .positions = shape.positions, .chunk = shape.chunk}));
   }
 
  private:
   LanguageConfig config_;
-  ParameterValues values_;
+  io::TensorFile stored_;
   std::string selector_, device_;
   int64_t longest_;
   ModelInference<LanguageModel> whole_;
@@ -81,12 +82,14 @@ graph::Tensor integers(const std::vector<int64_t>& shape, const TokenList& value
   return {{DType::I32, Shape(shape)}, {values.begin(), values.end()}};
 }
 
-graph::LeafValues parameterLeaves(const LanguageModel& model, const ParameterValues& values) {
+/// Parameters and buffers.
+graph::LeafValues leavesOf(const LanguageModel& model, const io::TensorFile& stored) {
   graph::LeafValues leaves;
-  for (const NamedParameter& named : model.parameters()) {
-    const std::vector<float>& its = values.at(named.name);
-    leaves.emplace(named.name, graph::Tensor{named.parameter->type(), {its.begin(), its.end()}});
-  }
+  const auto add = [&](const std::string& leaf, const std::string& name, const TensorType& type) {
+    leaves.emplace(leaf, graph::Tensor{type, stored.tensors.at(name).toDoubles()});
+  };
+  for (const NamedParameter& named : model.parameters()) add(named.name, named.name, named.parameter->type());
+  for (const NamedBuffer& named : model.buffers()) add(detail::bufferState(named.name), named.name, named.buffer->type());
   return leaves;
 }
 
@@ -99,11 +102,10 @@ int32_t largest(const std::vector<double>& values, size_t row, size_t width) {
 /// The state is an input and an output here.
 class EvaluatedSequences : public SequenceRuns {
  public:
-  EvaluatedSequences(const LanguageConfig& config, const ParameterValues& values, const RunShape& shape)
-      : model_(config), shape_(shape), leaves_(parameterLeaves(model_, values)) {
+  EvaluatedSequences(const LanguageConfig& config, const io::TensorFile& stored, const RunShape& shape)
+      : model_(config), shape_(shape), leaves_(leavesOf(model_, stored)) {
     for (const llm::LayerConfig& layer : config.layers) {
-      for (const auto& extents : llm::stateShapes(config, layer, shape.sequences, shape.positions + shape.chunk))
-        types_.push_back({DType::F32, Shape(extents)});
+      std::ranges::copy(llm::stateTypes(config, layer, shape.sequences, shape.positions + shape.chunk), std::back_inserter(types_));
     }
     restart();
     step_ = trace(1);
@@ -187,8 +189,8 @@ class EvaluatedSequences : public SequenceRuns {
 
 class EvaluatedRuns : public LanguageRuns {
  public:
-  EvaluatedRuns(const LanguageConfig& config, ParameterValues values)
-      : model_(config), values_(std::move(values)), leaves_(parameterLeaves(model_, values_)) {}
+  EvaluatedRuns(const LanguageConfig& config, io::TensorFile stored)
+      : model_(config), stored_(std::move(stored)), leaves_(leavesOf(model_, stored_)) {}
   [[nodiscard]] std::string device() const override { return "evaluate"; }
   std::vector<double> whole(const TokenList& tokens) override {
     const int64_t length = std::ssize(tokens);
@@ -200,21 +202,21 @@ class EvaluatedRuns : public LanguageRuns {
     return graph::evaluate(graph, leaves_).orThrow().front().data;
   }
   std::unique_ptr<SequenceRuns> sequences(const RunShape& shape) override {
-    return std::make_unique<EvaluatedSequences>(model_.config(), values_, shape);
+    return std::make_unique<EvaluatedSequences>(model_.config(), stored_, shape);
   }
 
  private:
   LanguageModel model_;
-  ParameterValues values_;
+  io::TensorFile stored_;
   graph::LeafValues leaves_;
 };
 
 }  // namespace
 
-std::unique_ptr<LanguageRuns> makeLanguageRuns(const LanguageConfig& config, ParameterValues values, const std::string& device,
+std::unique_ptr<LanguageRuns> makeLanguageRuns(const LanguageConfig& config, io::TensorFile stored, const std::string& device,
                                                int64_t longest) {
-  if (device == "evaluate") return std::make_unique<EvaluatedRuns>(config, std::move(values));
-  return std::make_unique<DeviceRuns>(config, std::move(values), device, longest);
+  if (device == "evaluate") return std::make_unique<EvaluatedRuns>(config, std::move(stored));
+  return std::make_unique<DeviceRuns>(config, std::move(stored), device, longest);
 }
 
 }  // namespace lockstep::tools

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "frontend/io/safetensors.h"
 #include "frontend/llm/generator.h"
-#include "frontend/trace/host_values.h"
 
 namespace lockstep::tools {
 
@@ -40,8 +40,8 @@ class LanguageRuns {
   virtual std::unique_ptr<SequenceRuns> sequences(const RunShape& shape) = 0;
 };
 
-/// `device`: "evaluate" or a selector of chooseDevice(). Throws Error.
-std::unique_ptr<LanguageRuns> makeLanguageRuns(const llm::LanguageConfig& config, ParameterValues values, const std::string& device,
+/// Of weights as loadStoredWeights() gives them. `device`: "evaluate" or a selector of chooseDevice(). Throws Error.
+std::unique_ptr<LanguageRuns> makeLanguageRuns(const llm::LanguageConfig& config, io::TensorFile stored, const std::string& device,
                                                int64_t longest);
 
 }  // namespace lockstep::tools

@@ -7,8 +7,9 @@
 #include <cmath>
 #include <functional>
 
+#include "console/options.h"
 #include "frontend/io/jsonl.h"
-#include "frontend/llm/checkpoint.h"
+#include "frontend/llm/stored_weights.h"
 #include "tools/verify/language_golden.h"
 #include "tools/verify/language_runs.h"
 
@@ -148,17 +149,22 @@ io::Json reportJson(const std::string& device, const std::vector<LanguageReport>
 
 }  // namespace
 
-Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& device, bool json) {
-  LS_TRY(const llm::LanguageConfig config, llm::LanguageConfig::load(folder));
-  LS_TRY(const ParameterValues values, llm::loadWeights(config, folder));
+Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& device, const std::string& weights, bool json) {
+  std::optional<nn::WeightFormat> format;
+  if (!weights.empty()) {
+    LS_TRY(format, console::asUsage(nn::WeightFormat::parse(weights)));
+  }
+  LS_TRY(llm::LanguageConfig config, llm::LanguageConfig::load(folder));
+  LS_TRY(config, llm::withFormat(config, format));
+  LS_TRY(const io::TensorFile stored, llm::loadStoredWeights(config, folder));
   LS_TRY(const std::vector<LanguagePrompt> prompts, readLanguageGolden(folder, config.vocabulary));
   int64_t longest = 0;
   for (const LanguagePrompt& prompt : prompts) longest = std::max(longest, std::ssize(prompt.ids) + std::ssize(prompt.greedy));
-  std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, values, device, longest);
+  std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, stored, device, longest);
   std::string note;
   const LanguagePrompt& far = *std::ranges::max_element(prompts, {}, [](const LanguagePrompt& prompt) { return prompt.ids.size(); });
   if (config.dtype != io::ElementType::F32 && !config.ropes.empty() && distanceOf(*runs, far) > kTolerance) {
-    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(withRoundedFrequencies(config), values, device, longest);
+    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(withRoundedFrequencies(config), stored, device, longest);
     if (distanceOf(*rounded, far) <= kTolerance) {
       runs = std::move(rounded);
       note = fmt::format("with rotary frequencies rounded to {}, as the expected logits have them", io::toString(config.dtype));
