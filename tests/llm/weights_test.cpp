@@ -323,15 +323,17 @@ TEST(Weights, a_model_is_nearly_the_same_and_all_devices_agree) {
 TEST(Weights, a_cache_of_16_bits_is_kept_and_goes_on) {
   const LanguageConfig config = configOf(tinyJson("qwen3"));
   const ParameterValues values = randomValues(config);
-  for (const DType cache : {DType::BF16, DType::F16}) {
-    const GeneratorOptions options{.device = "reference", .sequences = 2, .positions = 12, .chunk = 4, .cache = cache};
+  for (const auto& [device, cache] :
+       {std::pair("reference", DType::BF16), std::pair("reference", DType::F16), std::pair("vulkan", DType::BF16)}) {
+    if (!chooseDevice(device).ok()) continue;
+    const GeneratorOptions options{.device = device, .sequences = 2, .positions = 12, .chunk = 4, .cache = cache};
     Generator generator(config, values, options);
     generator.feed({{1, 2, 3, 4, 5}, {7, 8}});
     const SequenceState kept = generator.save(0);
     const Fed there = generator.feed({{6, 7}, {}}, true);
     generator.restore(1, kept);
     EXPECT_EQ(generator.feed({{}, {6, 7}}, true).logits[1], there.logits[0]);
-    Generator wide(config, values, {.device = "reference", .sequences = 2, .positions = 12, .chunk = 4});
+    Generator wide(config, values, {.device = device, .sequences = 2, .positions = 12, .chunk = 4});
     EXPECT_LT(generator.facts().planned_bytes, wide.facts().planned_bytes);
     wide.feed({{1, 2, 3, 4, 5}, {}});
     const Fed exact = wide.feed({{6, 7}, {}}, true);
