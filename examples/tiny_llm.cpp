@@ -125,12 +125,12 @@ class TinyLlm : public Experiment {
 
 Recipe tiny_llm() {
   return {.name = "tiny-llm",
-          .summary = "a small Llama with a tokenizer of its own tells stories and answers questions",
-          .steps = 600,
+          .summary = "a small language model with a tokenizer of its own answers questions",
+          .steps = 1000,
           .report_every = 50,
           .measure_every = 100,
           .chunk = 10,
-          .goal = Goal{"perplexity", Goal::Kind::AtMost, 2, 600},
+          .goal = Goal{"perplexity", Goal::Kind::AtMost, 1.45, 600},
           .data = "a file of text",
           .model = "a folder with a language model of Hugging Face",
           .make = make_experiment<TinyLlm>};
