@@ -4,278 +4,34 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <unordered_set>
 
 #include "frontend/io/file.h"
+#include "frontend/io/safetensors_header.h"
 
 namespace lockstep::io {
-namespace {
-
-using Json = nlohmann::json;
-
-constexpr size_t kLengthBytes = 8;
-constexpr uint64_t kMaxHeaderBytes = 100u << 20;
-constexpr std::string_view kMetadata = "__metadata__";
-constexpr size_t kMaxDepth = 4;  // {name: {shape: [..]}} is 3
-
-/// A dtype of the format.
-struct Format {
-  std::string_view name;
-  ElementType type;
-};
-constexpr std::array<Format, 11> kFormats = {{
-    {.name = "F32", .type = ElementType::F32},
-    {.name = "F64", .type = ElementType::F64},
-    {.name = "I32", .type = ElementType::I32},
-    {.name = "U32", .type = ElementType::U32},
-    {.name = "BOOL", .type = ElementType::Bool},
-    {.name = "I64", .type = ElementType::I64},
-    {.name = "F16", .type = ElementType::F16},
-    {.name = "BF16", .type = ElementType::BF16},
-    {.name = "I8", .type = ElementType::I8},
-    {.name = "U8", .type = ElementType::U8},
-    {.name = "U16", .type = ElementType::U16},
-}};
-static_assert(kFormats.size() == std::size(kElementTypes));
-
-const Format* findFormat(std::string_view name) {
-  const auto found = std::ranges::find(kFormats, name, &Format::name);
-  return found == kFormats.end() ? nullptr : &*found;
-}
-
-std::string_view formatName(ElementType type) { return std::ranges::find(kFormats, type, &Format::type)->name; }
-
-/// Finds what a parser of JSON takes and a header must not have: keys twice, of which the parser would keep the last and so hide a tensor,
-/// and deep nesting.
-class HeaderCheck : public nlohmann::json_sax<Json> {
- public:
-  std::string problem;  ///< "has the key 'a' twice", "is not JSON: ..."; empty: none
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool key(string_t& name) override {
-    if (keys_.back().insert(name).second) return true;
-    return found(fmt::format("has the key '{}' twice", name));
-  }
-  bool start_object(size_t) override { return open(); }
-  bool start_array(size_t) override { return open(); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& exception) override {
-    return found(fmt::format("is not JSON: {}", exception.what()));
-  }
-
- private:
-  bool found(std::string what) {
-    problem = std::move(what);
-    return false;
-  }
-  bool open() {
-    if (keys_.size() == kMaxDepth) return found("is nested too deeply");
-    keys_.emplace_back();
-    return true;
-  }
-  bool close() {
-    keys_.pop_back();
-    return true;
-  }
-  std::vector<std::unordered_set<std::string>> keys_;  ///< of each object or array that is open
-};
-
-/// A header that goes away without asking for memory: the destructor of a value that has members does, and ends the program when there is
-/// none.
-class Header {
- public:
-  Header() = default;
-  ~Header() { takeApart(value); }
-  Header(const Header&) = delete;
-  Header& operator=(const Header&) = delete;
-  Json value;
-
- private:
-  /// From the leaves up; the check has limited the depth.
-  static void takeApart(Json& parent) {
-    for (Json& child : parent) {
-      if (child.is_structured()) takeApart(child);
-      child = nullptr;
-    }
-    if (parent.is_structured()) parent.clear();
-  }
-};
-
-struct Entry {
-  std::string name;
-  const Format* format = nullptr;
-  std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0;
-};
-
-/// One read; carries the file's name for messages.
-class Reader {
- public:
-  Reader(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
-
-  Result<TensorFile> read() {
-    LS_TRY(const std::string_view text, headerText());
-    Header header;
-    LS_CHECK(parseHeader(text, header.value));
-    const std::span<const std::byte> data = bytes_.subspan(kLengthBytes + text.size());
-    TensorFile file;
-    std::vector<Entry> entries;
-    for (const auto& [key, value] : header.value.items()) {
-      if (key == kMetadata) {
-        LS_CHECK(readMetadata(value, file));
-        continue;
-      }
-      LS_TRY(Entry entry, readEntry(key, value, data.size()));
-      entries.push_back(std::move(entry));
-    }
-    LS_CHECK(checkTiling(entries, data.size()));
-    for (const Entry& entry : entries) {
-      LS_TRY(Array array, decode(entry, data.subspan(entry.begin, entry.end - entry.begin)));
-      file.tensors.emplace(entry.name, std::move(array));
-    }
-    return file;
-  }
-
- private:
-  [[nodiscard]] Failure error(std::string_view code, const std::string& message) const {
-    return fail(fmt::format("safetensors.{}", code), message, {.file = name_},
-                "the file is damaged or not a safetensors file; write or download it again");
-  }
-
-  Result<std::string_view> headerText() {
-    if (bytes_.size() < kLengthBytes)
-      return error("size", fmt::format("the file has {} bytes, fewer than the 8 of the header length", bytes_.size()));
-    uint64_t length = 0;
-    std::memcpy(&length, bytes_.data(), kLengthBytes);
-    const uint64_t rest = bytes_.size() - kLengthBytes;
-    if (length > rest) return error("size", fmt::format("the header should take {} bytes but {} are left in the file", length, rest));
-    if (length > kMaxHeaderBytes)
-      return error("size", fmt::format("the header of {} bytes is above the limit of {}", length, kMaxHeaderBytes));
-    return std::string_view(reinterpret_cast<const char*>(bytes_.data()) + kLengthBytes, length);
-  }
-
-  /// Two passes over the text, each in a time that grows with its length: what the structure is, then its values. A callback of the parser
-  /// would do both at once, but the parser looks through all members read so far whenever one ends.
-  Status parseHeader(std::string_view text, Json& header) {
-    HeaderCheck check;
-    const bool parsed = Json::sax_parse(text, &check);
-    if (!check.problem.empty()) return error("header", "the header " + check.problem);
-    header = parsed ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
-    if (header.is_discarded()) return error("header", "the header is not JSON");
-    if (!header.is_object()) return error("header", "the header is not a JSON object");
-    return Success{};
-  }
-
-  Status readMetadata(const Json& value, TensorFile& file) {
-    if (!value.is_object()) return error("header", "__metadata__ is not an object");
-    for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) return error("header", fmt::format("the metadata '{}' is not a string", key));
-      file.metadata.emplace(key, text.get<std::string>());
-    }
-    return Success{};
-  }
-
-  Result<Entry> readEntry(const std::string& name, const Json& value, uint64_t data_size) {
-    Entry entry{.name = name, .format = nullptr, .shape = {}};
-    if (!value.is_object()) return error("tensor", fmt::format("the entry of tensor '{}' is not an object", name));
-    for (const auto& [key, unused] : value.items()) {
-      if (key != "dtype" && key != "shape" && key != "data_offsets") {
-        return error("tensor", fmt::format("tensor '{}' has the unknown field '{}'", name, key));
-      }
-    }
-    const auto dtype = value.find("dtype");
-    if (dtype == value.end() || !dtype->is_string()) return error("tensor", fmt::format("tensor '{}' has no dtype", name));
-    entry.format = findFormat(dtype->get<std::string>());
-    if (entry.format == nullptr) {
-      return fail("safetensors.tensor", fmt::format("tensor '{}' has dtype {}, which is not supported", name, dtype->get<std::string>()),
-                  {.file = name_}, fmt::format("convert it to one of {}", fmt::join(supportedNames(), ", ")));
-    }
-    const auto shape = value.find("shape");
-    if (shape == value.end() || !shape->is_array()) return error("tensor", fmt::format("tensor '{}' has no shape", name));
-    for (const Json& extent : *shape) {
-      const std::optional<uint64_t> number = natural(extent);
-      if (!number) return error("tensor", fmt::format("tensor '{}' has an extent that is not a whole number from 0 to 2^48", name));
-      entry.shape.push_back(static_cast<int64_t>(*number));
-    }
-    const std::optional<uint64_t> count = checkedElementCount(entry.shape);
-    if (!count) return error("tensor", fmt::format("tensor '{}' has the impossible shape {}", name, entry.shape));
-    const auto offsets = value.find("data_offsets");
-    if (offsets == value.end() || !offsets->is_array() || offsets->size() != 2 || !natural((*offsets)[0]) || !natural((*offsets)[1])) {
-      return error("offsets", fmt::format("tensor '{}' has no pair of data_offsets", name));
-    }
-    entry.begin = *natural((*offsets)[0]);
-    entry.end = *natural((*offsets)[1]);
-    if (entry.begin > entry.end || entry.end > data_size) {
-      return error("offsets", fmt::format("tensor '{}' takes bytes {} to {} of {}", name, entry.begin, entry.end, data_size));
-    }
-    const uint64_t needed = *count * byteSize(entry.format->type);
-    if (entry.end - entry.begin != needed) {
-      return error("length", fmt::format("tensor '{}' of {}{} needs {} bytes but its offsets span {}", name, entry.format->name,
-                                         entry.shape, needed, entry.end - entry.begin));
-    }
-    return entry;
-  }
-
-  /// The tensors must cover the data exactly: no overlap, no hole, nothing left over.
-  Status checkTiling(const std::vector<Entry>& entries, uint64_t data_size) {
-    std::vector<const Entry*> order;
-    for (const Entry& entry : entries) order.push_back(&entry);
-    std::ranges::sort(order, {}, [](const Entry* entry) { return std::tuple(entry->begin, entry->end, entry->name); });
-    uint64_t covered = 0;
-    for (const Entry* entry : order) {
-      if (entry->begin < covered) return error("offsets", fmt::format("tensor '{}' overlaps the tensor before it", entry->name));
-      if (entry->begin > covered)
-        return error("offsets", fmt::format("bytes {} to {} before tensor '{}' belong to no tensor", covered, entry->begin, entry->name));
-      covered = entry->end;
-    }
-    if (covered != data_size) return error("offsets", fmt::format("the data has {} bytes but the tensors cover {}", data_size, covered));
-    return Success{};
-  }
-
-  Result<Array> decode(const Entry& entry, std::span<const std::byte> data) {
-    Array array{.type = entry.format->type, .shape = entry.shape, .data = {data.begin(), data.end()}};
-    if (array.type == ElementType::Bool && std::ranges::any_of(array.data, [](std::byte b) { return b > std::byte{1}; })) {
-      return error("tensor", fmt::format("BOOL tensor '{}' has a byte that is neither 0 nor 1", entry.name));
-    }
-    return array;
-  }
-
-  static std::optional<uint64_t> natural(const Json& value) {
-    if (!value.is_number_unsigned()) return std::nullopt;
-    const auto number = value.get<uint64_t>();
-    if (number > (1ull << 48)) return std::nullopt;
-    return number;
-  }
-
-  static std::vector<std::string_view> supportedNames() {
-    std::vector<std::string_view> names;
-    for (const Format& format : kFormats) names.push_back(format.name);
-    return names;
-  }
-
-  std::span<const std::byte> bytes_;
-  const std::string& name_;
-};
-
-}  // namespace
 
 const Array* TensorFile::find(std::string_view name) const {
   const auto found = tensors.find(name);
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-Result<TensorFile> parseSafetensors(std::span<const std::byte> bytes, const std::string& name) { return Reader(bytes, name).read(); }
+Result<TensorFile> parseSafetensors(std::span<const std::byte> bytes, const std::string& name) {
+  const auto first = bytes.first(std::min(bytes.size(), kSafetensorsLengthBytes));
+  LS_TRY(const uint64_t length, safetensorsHeaderLength(first, bytes.size(), name));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kSafetensorsLengthBytes, length);
+  const std::span<const std::byte> data = bytes.subspan(kSafetensorsLengthBytes + length);
+  LS_TRY(SafetensorsHeader header, parseSafetensorsHeader(text, data.size(), name));
+  TensorFile file{.tensors = {}, .metadata = std::move(header.metadata)};
+  for (TensorEntry& entry : header.entries) {
+    const auto its = data.subspan(entry.begin, entry.end - entry.begin);
+    Array array{.type = entry.type, .shape = std::move(entry.shape), .data = {its.begin(), its.end()}};
+    LS_CHECK(checkTensor(array, entry.name, name));
+    file.tensors.emplace(std::move(entry.name), std::move(array));
+  }
+  return file;
+}
 
 Result<TensorFile> readSafetensors(const std::filesystem::path& path) {
   LS_TRY(const std::vector<std::byte> bytes, readFile(path));
@@ -284,10 +40,12 @@ Result<TensorFile> readSafetensors(const std::filesystem::path& path) {
 
 namespace {
 
+using Json = nlohmann::json;
+
 /// What a caller can have put together wrongly.
 Status checkTensors(const TensorFile& file) {
   for (const auto& [name, array] : file.tensors) {
-    if (name == kMetadata) {
+    if (name == kSafetensorsMetadata) {
       return fail("safetensors.tensor", fmt::format("a tensor is named '{}', which is the name of the metadata", name), {},
                   "give it another name");
     }
@@ -318,23 +76,23 @@ std::vector<std::byte> formatSafetensors(const TensorFile& file) {
 
   std::map<std::string, std::string> header, metadata;
   for (const auto& [name, value] : file.metadata) metadata.emplace(name, quoted(value));
-  if (!metadata.empty()) header.emplace(kMetadata, objectOf(metadata));
+  if (!metadata.empty()) header.emplace(kSafetensorsMetadata, objectOf(metadata));
   uint64_t offset = 0;
   for (const auto* item : order) {
     const Array& array = item->second;
     const uint64_t end = offset + array.data.size();
-    header.emplace(item->first, fmt::format(R"({{"data_offsets":[{},{}],"dtype":"{}","shape":[{}]}})", offset, end, formatName(array.type),
-                                            fmt::join(array.shape, ",")));
+    header.emplace(item->first, fmt::format(R"({{"data_offsets":[{},{}],"dtype":"{}","shape":[{}]}})", offset, end,
+                                            safetensorsTypeName(array.type), fmt::join(array.shape, ",")));
     offset = end;
   }
   std::string text = objectOf(header);
   text.append((8 - text.size() % 8) % 8, ' ');
 
   const uint64_t length = text.size();
-  std::vector<std::byte> bytes(kLengthBytes + text.size() + offset);
-  std::memcpy(bytes.data(), &length, kLengthBytes);
-  std::memcpy(bytes.data() + kLengthBytes, text.data(), text.size());
-  std::byte* target = bytes.data() + kLengthBytes + text.size();
+  std::vector<std::byte> bytes(kSafetensorsLengthBytes + text.size() + offset);
+  std::memcpy(bytes.data(), &length, kSafetensorsLengthBytes);
+  std::memcpy(bytes.data() + kSafetensorsLengthBytes, text.data(), text.size());
+  std::byte* target = bytes.data() + kSafetensorsLengthBytes + text.size();
   for (const auto* item : order) target = std::ranges::copy(item->second.data, target).out;
   return bytes;
 }

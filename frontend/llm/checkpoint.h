@@ -3,6 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "frontend/io/safetensors.h"
 #include "frontend/llm/language_config.h"
@@ -18,6 +21,16 @@ namespace lockstep::llm {
 Result<ParameterValues> loadWeights(const LanguageConfig& config, const std::filesystem::path& folder);
 /// The same of tensors; `name` stands for them in messages.
 Result<ParameterValues> readWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name);
+
+/// Gets the values of one parameter after the other.
+using TakeParameter = std::function<Status(const std::string& parameter, std::vector<float> values)>;
+/// Gets how many tensors were read, and how many there are.
+using ReadProgress = std::function<void(size_t done, size_t all)>;
+/// Whether loadWeights() finds what the config wants; reads no tensor. Codes as of that.
+Status checkWeights(const LanguageConfig& config, const std::filesystem::path& folder);
+/// loadWeights() with one tensor in memory at a time. Names, types and shapes are checked before the first one is read.
+Status streamWeights(const LanguageConfig& config, const std::filesystem::path& folder, const TakeParameter& take,
+                     const ReadProgress& progress = {});
 
 /// The tensors of a file as transformers reads it, in the type of config.dtype. Code language_weights.config for a config that no
 /// config.json says (it was changed after it was read): another program would take the weights for something else.

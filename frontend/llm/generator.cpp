@@ -49,12 +49,12 @@ struct FeedSettings {
 }  // namespace
 
 struct Generator::Impl {
-  Impl(const LanguageConfig& its, ParameterValues values, const GeneratorOptions& given, const Where& where)
+  Impl(const LanguageConfig& its, const GeneratorOptions& given, const Where& where)
       : config(its),
         options(checked(its, given, where)),
         lengths(static_cast<size_t>(options.sequences)),
         largest(lengths.size()),
-        step(makeStep(config, std::move(values), options, where)) {
+        step(makeStep(config, options, where)) {
     if (options.chunk == 1) return;
     chunk = step.attach({.inputs = inputsOf(options, options.chunk),
                          .forward = [of = options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, of); },
@@ -199,14 +199,20 @@ struct Generator::Impl {
 };
 
 Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
-    : impl_(std::make_unique<Impl>(config, std::move(values), options, where)) {}
+    : impl_(std::make_unique<Impl>(config, options, where)) {
+  uploadAll(impl_->step, std::move(values), where);
+}
+Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;
 
-Generator Generator::load(const std::filesystem::path& folder, const GeneratorOptions& options, Where where) {
+Generator Generator::load(const std::filesystem::path& folder, const GeneratorOptions& options, const ReadProgress& progress, Where where) {
   const LanguageConfig config = LanguageConfig::load(folder).orThrow();
-  return Generator(config, loadWeights(config, folder).orThrow(), options, where);
+  (void)checkWeights(config, folder).orThrow();
+  auto impl = std::make_unique<Impl>(config, options, where);
+  (void)uploadFrom(impl->step, folder, progress, where).orThrow();
+  return Generator(std::move(impl));
 }
 
 const LanguageConfig& Generator::config() const { return impl_->config; }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/llm/checkpoint.h"
 #include "frontend/llm/language_config.h"
 #include "frontend/llm/sampling.h"
 #include "frontend/trace/host_values.h"
@@ -53,8 +54,10 @@ class Generator {
  public:
   /// `values` are those of a LanguageModel, as loadWeights() or a trainer's download() gives them.
   Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options = {}, Where where = Where::current());
-  /// Of a folder with config.json and weights. Errors of LanguageConfig::load() and loadWeights().
-  static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, Where where = Where::current());
+  /// Of a folder with config.json and weights. Its programs are compiled first, so a model for which the device has no memory is refused
+  /// before its weights are read; they go to the device one tensor after the other. Errors of LanguageConfig::load() and loadWeights().
+  static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, const ReadProgress& progress = {},
+                        Where where = Where::current());
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
   ~Generator();
@@ -83,6 +86,7 @@ class Generator {
 
  private:
   struct Impl;
+  explicit Generator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -83,8 +83,7 @@ std::vector<InputSpec> inputsOf(const GeneratorOptions& options, int64_t tokens)
   return inputs;
 }
 
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options,
-                                          const Where& where) {
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const GeneratorOptions& options, const Where& where) {
   InferenceSpec<GeneratorSession> spec{
       .inputs = inputsOf(options, 1),
       .forward = [options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, options); },
@@ -92,18 +91,35 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, Paramete
       .seed = 0,
       .updates_buffers = true,
       .make = [&] { return std::make_unique<GeneratorSession>(config, options); }};
-  ModelInference<GeneratorSession> step = forward<GeneratorSession>(std::move(spec), where);
+  return forward<GeneratorSession>(std::move(spec), where);
+}
+
+namespace {
+
+constexpr const char* kModel = "model.";
+
+}  // namespace
+
+void uploadAll(ModelInference<GeneratorSession>& step, ParameterValues values, const Where& where) {
   ParameterValues all;
   // They may be most of the machine's memory, so they move.
   while (!values.empty()) {
     auto one = values.extract(values.begin());
-    one.key() = "model." + one.key();
+    one.key() = kModel + one.key();
     all.insert(std::move(one));
   }
   for (const auto& buffer : step.model().kept)
     all.emplace(buffer->path(), std::vector<float>(static_cast<size_t>(buffer->type().shape.elementCount())));
   step.upload(all, where);
-  return step;
+}
+
+Status uploadFrom(ModelInference<GeneratorSession>& step, const std::filesystem::path& folder, const ReadProgress& progress,
+                  const Where& where) {
+  const auto take = [&](const std::string& parameter, const std::vector<float>& values) -> Status {
+    step.upload(kModel + parameter, values, where);
+    return Success{};
+  };
+  return streamWeights(step.model().model.config(), folder, take, progress);
 }
 
 }  // namespace lockstep::llm

@@ -101,6 +101,13 @@ void Inference::upload(const ParameterValues& values, Where where) {
   });
 }
 
+void Inference::upload(const std::string& name, std::span<const float> values, Where where) {
+  detail::atCall(where, [&] {
+    std::lock_guard turn(impl_->turn);
+    detail::writeParameter(*impl_->shared->get(), name, values);
+  });
+}
+
 ParameterValues Inference::download() const {
   std::lock_guard turn(impl_->turn);
   return detail::readValues(*impl_->shared->get());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class Inference {
   LoadReport load_state_dict(const io::TensorFile& file, LoadOptions options = {}, Where where = Where::current());
   /// All parameters and buffers by name. Errors of Trainer::upload().
   void upload(const ParameterValues& values, Where where = Where::current());
+  /// One parameter, so that those of a large model need not be in memory together. Errors "parameters.unknown" and "parameters.length".
+  void upload(const std::string& name, std::span<const float> values, Where where = Where::current());
   [[nodiscard]] ParameterValues download() const;
 
   [[nodiscard]] ProgramFacts facts() const;

@@ -86,6 +86,17 @@ TEST_P(Inferences, keep_their_weights_when_a_file_does_not_fit) {
   EXPECT_EQ(net.download(), before);
 }
 
+TEST_P(Inferences, take_one_parameter_at_a_time) {
+  auto net = forward<Statistics>(computing(GetParam()));
+  ParameterValues values = net.download();
+  std::vector<float>& weights = values.at("l.W");
+  std::ranges::fill(weights, 0.25F);
+  net.upload("l.W", weights);
+  EXPECT_EQ(net.download(), values);
+  EXPECT_EQ(caught([&] { net.upload("nothing", weights); }).code(), "parameters.unknown");
+  EXPECT_EQ(caught([&] { net.upload("l.W", std::span(weights).first(weights.size() - 1)); }).code(), "parameters.length");
+}
+
 TEST_P(Inferences, give_several_outputs_by_name) {
   InferenceSpec<Statistics> spec = computing(GetParam());
   spec.forward = [](const Statistics& net, const Inputs& in) {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "frontend/llm/checkpoint.h"
+#include "console/terminal.h"
 
 namespace lockstep::tools {
 
@@ -45,15 +45,18 @@ Result<llm::TokenList> TextModelFiles::encode(const std::string& text, const tex
 }
 
 Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextModelChoices& choices, bool samples) {
-  fmt::print(stderr, "reading {}\n", files.folder);
-  LS_TRY(ParameterValues values, llm::loadWeights(files.config, files.folder));
-  uint64_t numbers = 0;
-  for (const auto& [name, its] : values) numbers += its.size();
-  fmt::print(stderr, "compiling a {} model of {:.3g} million parameters\n", files.config.family, static_cast<double>(numbers) / 1e6);
+  fmt::print(stderr, "compiling a {} model\n", files.config.family);
   // Models may have more ids than their tokenizers; tokenizers may have ids of parts that a model of text alone lacks.
   const int64_t ids = std::min(static_cast<int64_t>(files.tokenizer.idLimit()), files.config.vocabulary);
-  return llm::Generator(files.config, std::move(values),
-                        {.device = choices.device, .positions = choices.context, .vocabulary = ids, .samples = samples});
+  // A line that counts is for people.
+  const bool counts = console::isTerminal(stderr);
+  const auto progress = [&](size_t done, size_t all) {
+    if (counts) fmt::print(stderr, "\rreading {}: {} of {} tensors", files.folder, done, all);
+    if (!counts && done == 1) fmt::print(stderr, "reading {}", files.folder);
+    if (done == all) fmt::print(stderr, "\n");
+  };
+  return llm::Generator::load(files.folder, {.device = choices.device, .positions = choices.context, .vocabulary = ids, .samples = samples},
+                              progress);
 }
 
 }  // namespace lockstep::tools
