@@ -118,12 +118,13 @@ std::vector<Exhibit> LanguageCheck::exhibits() {
   std::vector<Exhibit> exhibits;
   if (!given.empty()) exhibits.push_back({"text", textOf(given) + " ... " + textOf(goOn(given)) + "\n"});
   std::string answered;
-  size_t shown = 0, document = SIZE_MAX;
-  for (const Answer& answer : answers_) {
-    if (shown == kShownAnswers) break;
-    if (answer.document == document || answer.end - answer.document > length_) continue;
-    document = answer.document;
-    const auto prompt = std::span(tokens_).subspan(document, answer.begin - document);
+  size_t shown = 0;
+  for (size_t i = 0; i < answers_.size() && shown < kShownAnswers; ++i) {
+    const Answer& answer = answers_[i];
+    // The last one of a conversation.
+    if (i + 1 < answers_.size() && answers_[i + 1].document == answer.document) continue;
+    if (answer.end - answer.document > length_) continue;
+    const auto prompt = std::span(tokens_).subspan(answer.document, answer.begin - answer.document);
     answered += textOf(prompt) + textOf(goOn(prompt)) + "\n\n";
     ++shown;
   }

@@ -21,13 +21,14 @@ constexpr int64_t kBatch = 8, kLongest = 128;
 
 /// The rate of random parameters, and one at which those of a model that was trained stay near to what they know.
 OptimizerSpec optimizerOf(const ExperimentOptions& options) {
-  const double peak = options.from.empty() ? 0.004 : 0.0003;
+  const double peak = options.from.empty() ? 0.003 : 0.0003;
   const int64_t warmup = std::clamp<int64_t>(options.steps / 20, 1, 100);
   return adamw({.lr = schedule::warmup({.peak = peak,
                                         .steps = warmup,
                                         .after = schedule::cosine_annealing(
                                             {.peak = peak, .final = peak / 10, .steps = std::max<int64_t>(options.steps - warmup, 1)})}),
-                .weight_decay = 0.01},
+                .weight_decay = 0.01,
+                .beta2 = 0.95},
                {.clip_grad_norm = 1});
 }
 
@@ -124,12 +125,12 @@ class TinyLlm : public Experiment {
 
 Recipe tiny_llm() {
   return {.name = "tiny-llm",
-          .summary = "a small Llama with a tokenizer of its own tells stories and answers questions",
-          .steps = 600,
+          .summary = "a small language model with a tokenizer of its own answers questions",
+          .steps = 1000,
           .report_every = 50,
           .measure_every = 100,
           .chunk = 10,
-          .goal = Goal{"perplexity", Goal::Kind::AtMost, 2, 600},
+          .goal = Goal{"perplexity", Goal::Kind::AtMost, 1.45, 600},
           .data = "a file of text",
           .model = "a folder with a language model of Hugging Face",
           .make = make_experiment<TinyLlm>};

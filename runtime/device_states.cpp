@@ -108,6 +108,16 @@ void States::writeFloats(std::string_view name, std::span<const float> values) {
   writeBytes(state, std::as_bytes(values));
 }
 
+void States::writeFloatsAt(std::string_view name, int64_t element, std::span<const float> values) {
+  const State state = find(name);
+  if (state.info.type.dtype != DType::F32 || element < 0 ||
+      element + static_cast<int64_t>(values.size()) > state.info.type.shape.elementCount())
+    internalError(fmt::format("state '{}' is {} but gets {} numbers from {} on", name, toString(state.info.type), values.size(), element));
+  if (values.empty()) return;
+  std::lock_guard turn(*device_.turn);
+  (void)state.memory->write(static_cast<uint64_t>(element) * sizeof(float), std::as_bytes(values)).orThrow();
+}
+
 void States::fill(std::string_view name) { fill(find(name)); }
 
 // A large state is written in parts, which are all the same: the host needs no copy of the whole.

@@ -45,6 +45,8 @@ class States {
   [[nodiscard]] std::vector<float> readFloats(std::string_view name) const;
   /// Of an f32 state.
   void writeFloats(std::string_view name, std::span<const float> values);
+  /// A part of an f32 state, from an element on.
+  void writeFloatsAt(std::string_view name, int64_t element, std::span<const float> values);
   /// Back to the initial value.
   void fill(std::string_view name);
 

@@ -8,26 +8,27 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/io/file.h"
-#include "frontend/io/safetensors_index.h"
+#include "frontend/io/safetensors_header.h"
 
 namespace lockstep::io {
+
 const Array* TensorFile::find(std::string_view name) const {
   const auto found = tensors.find(name);
   return found == tensors.end() ? nullptr : &found->second;
 }
 
 Result<TensorFile> parseSafetensors(std::span<const std::byte> bytes, const std::string& name) {
-  LS_TRY(const uint64_t header_bytes, safetensorsHeaderBytes(bytes, bytes.size(), name));
-  const std::span<const std::byte> header = bytes.subspan(kSafetensorsLengthBytes, header_bytes);
-  const std::span<const std::byte> data = bytes.subspan(kSafetensorsLengthBytes + header_bytes);
-  const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
-  LS_TRY(SafetensorsIndex index, parseSafetensorsHeader(text, data.size(), name));
-  TensorFile file{.tensors = {}, .metadata = std::move(index.metadata)};
-  for (const auto& [tensor, entry] : index.tensors) {
-    const std::span<const std::byte> its = data.subspan(entry.begin, entry.end - entry.begin);
-    Array array{.type = entry.type, .shape = entry.shape, .data = {its.begin(), its.end()}};
-    LS_CHECK(checkSafetensorsValues(array, tensor, name));
-    file.tensors.emplace(tensor, std::move(array));
+  const auto first = bytes.first(std::min(bytes.size(), kSafetensorsLengthBytes));
+  LS_TRY(const uint64_t length, safetensorsHeaderLength(first, bytes.size(), name));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kSafetensorsLengthBytes, length);
+  const std::span<const std::byte> data = bytes.subspan(kSafetensorsLengthBytes + length);
+  LS_TRY(SafetensorsHeader header, parseSafetensorsHeader(text, data.size(), name));
+  TensorFile file{.tensors = {}, .metadata = std::move(header.metadata)};
+  for (TensorEntry& entry : header.entries) {
+    const auto its = data.subspan(entry.begin, entry.end - entry.begin);
+    Array array{.type = entry.type, .shape = std::move(entry.shape), .data = {its.begin(), its.end()}};
+    LS_CHECK(checkTensor(array, entry.name, name));
+    file.tensors.emplace(std::move(entry.name), std::move(array));
   }
   return file;
 }
@@ -81,7 +82,7 @@ std::vector<std::byte> formatSafetensors(const TensorFile& file) {
     const Array& array = item->second;
     const uint64_t end = offset + array.data.size();
     header.emplace(item->first, fmt::format(R"({{"data_offsets":[{},{}],"dtype":"{}","shape":[{}]}})", offset, end,
-                                            safetensorsName(array.type), fmt::join(array.shape, ",")));
+                                            safetensorsTypeName(array.type), fmt::join(array.shape, ",")));
     offset = end;
   }
   std::string text = objectOf(header);

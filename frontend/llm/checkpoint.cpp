@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "frontend/io/file.h"
 #include "frontend/llm/families.h"
 #include "frontend/llm/stored_weights.h"
 #include "frontend/llm/weight_names.h"
-#include "frontend/text/json_value.h"
+#include "frontend/llm/weight_source.h"
 #include "ir/support/nearest.h"
 
 namespace lockstep::llm {
@@ -22,52 +21,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWhole = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
-
-bool isThere(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-Failure wrongIndex(const fs::path& index, const std::string& message, const std::string& remedy) {
-  return fail("language_weights.file", message, {.file = index.string()}, remedy);
-}
-
-/// The tensors of all shards.
-Result<io::TensorFile> readShards(const fs::path& folder) {
-  const fs::path index = folder / kIndex;
-  LS_TRY(const std::string json, io::readTextFile(index));
-  LS_TRY(const text::JsonValue value, text::parseJson(json, index.string()));
-  const text::JsonValue* map = value.find("weight_map");
-  if (map == nullptr || map->object() == nullptr) return wrongIndex(index, "there is no weight_map", "download the file again");
-  std::map<std::string, std::vector<std::string>> by_shard;
-  for (const auto& [tensor, shard] : map->object()->members) {
-    // A name, and no path to elsewhere.
-    if (shard.string() == nullptr || fs::path(*shard.string()).filename() != *shard.string())
-      return wrongIndex(index, fmt::format("the shard of '{}' is not the name of a file", tensor), "download the file again");
-    by_shard[*shard.string()].push_back(tensor);
-  }
-  io::TensorFile all;
-  for (const auto& [shard, tensors] : by_shard) {
-    if (!isThere(folder / shard))
-      return wrongIndex(index, fmt::format("the shard '{}' is not there, and {} tensors are in it", shard, tensors.size()),
-                        "download all files of the model");
-    LS_TRY(io::TensorFile part, io::readSafetensors(folder / shard));
-    for (const std::string& tensor : tensors) {
-      if (part.find(tensor) == nullptr)
-        return wrongIndex(index, fmt::format("tensor '{}' is not in '{}'", tensor, shard), "download both files again");
-    }
-    all.tensors.merge(part.tensors);
-    if (!part.tensors.empty())
-      return wrongIndex(index, fmt::format("tensor '{}' is in two shards", part.tensors.begin()->first), "remove shards of another model");
-  }
-  return all;
-}
 
 /// Files of the inner model lack the prefix of its names: "h.0.ln_1.weight" for "transformer.h.0.ln_1.weight".
-std::string nameIn(const io::TensorFile& file, const Family& family, const std::string& name) {
+std::string nameIn(const WeightSource& source, const Family& family, const std::string& name) {
   const bool has_prefix =
-      std::ranges::any_of(file.tensors, [&](const auto& one) { return std::string_view(one.first).starts_with(family.prefix); });
+      std::ranges::any_of(source.tensors, [&](const auto& one) { return std::string_view(one.first).starts_with(family.prefix); });
   return !has_prefix && name.starts_with(family.prefix) ? name.substr(family.prefix.size()) : name;
 }
 
@@ -89,7 +47,8 @@ Result<const Family*> familyOf(const LanguageConfig& config) {
   return family;
 }
 
-Status takeParts(const WeightTensor& tensor, std::vector<float> whole, const TakeWeight& take) {
+/// Gives the values of each parameter that is a part of the tensor.
+Status giveParts(const WeightTensor& tensor, std::vector<float> whole, const TakeWeight& take) {
   if (tensor.parts.size() == 1) return take(tensor.parts[0].parameter, std::move(whole));
   const auto row = static_cast<size_t>(tensor.ours.back());
   size_t first = 0;
@@ -99,106 +58,117 @@ Status takeParts(const WeightTensor& tensor, std::vector<float> whole, const Tak
     taken.reserve(whole.size() / row * columns);
     for (size_t start = first; start < whole.size(); start += row)
       taken.insert(taken.end(), whole.begin() + static_cast<ptrdiff_t>(start), whole.begin() + static_cast<ptrdiff_t>(start + columns));
-    first += columns;
     LS_CHECK(take(part.parameter, std::move(taken)));
+    first += columns;
   }
   return Success{};
 }
 
-/// Those of the model, once all are there, and are as the config says.
-Result<std::vector<WeightTensor>> checkedTensors(const LanguageConfig& config, const Family& family, const io::TensorFile& file,
-                                                 const std::string& name) {
-  if (const auto stored = file.metadata.find(kStoredAs); stored != file.metadata.end()) {
-    return fail("language_weights.type", fmt::format("the weights are kept as {}, and f32 was lost", stored->second), {.file = name},
-                "generate with them as they are, or give the folder that this one was made from");
-  }
-  LS_TRY(std::vector<WeightTensor> tensors, weightTensors(config, family));
+/// "a, b, c and 7 more"
+std::string listOf(std::vector<std::string> names) {
+  constexpr size_t kShown = 5;
+  const size_t more = names.size() > kShown ? names.size() - kShown : 0;
+  names.resize(names.size() - more);
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// Whether the source has the tensors of the model, with their types and shapes, and no others.
+Status checkTensors(const LanguageConfig& config, const Family& family, const std::vector<WeightTensor>& tensors,
+                    const WeightSource& source) {
   std::set<std::string> taken;
   std::vector<std::string> missing, unexpected;
   for (const WeightTensor& tensor : tensors) {
-    const std::string its = nameIn(file, family, tensor.name);
-    const io::Array* array = file.find(its);
+    const std::string its = nameIn(source, family, tensor.name);
     taken.insert(its);
-    if (array == nullptr) {
+    const auto found = source.tensors.find(its);
+    if (found == source.tensors.end()) {
       missing.push_back(its);
       continue;
     }
-    if (!isWeight(array->type)) {
-      return fail("language_weights.type", fmt::format("tensor '{}' is {}", its, describe(*array)), {.file = name},
+    const WeightSource::Facts& facts = found->second;
+    if (!isWeight(facts.type)) {
+      return fail("language_weights.type", fmt::format("tensor '{}' is {}", its, describe(facts)), {.file = source.name},
                   "weights are f32, f16 or bf16; quantised ones are not supported");
     }
-    if (array->shape != tensor.theirs()) {
+    if (facts.shape != tensor.theirs()) {
       return fail("language_weights.shape",
-                  fmt::format("tensor '{}' is {}, but the config wants [{}]", its, describe(*array), fmt::join(tensor.theirs(), ",")),
-                  {.file = name}, "config.json and the weights are of different models");
+                  fmt::format("tensor '{}' is {}, but the config wants [{}]", its, describe(facts), fmt::join(tensor.theirs(), ",")),
+                  {.file = source.name}, "config.json and the weights are of different models");
     }
   }
-  for (const auto& [other, array] : file.tensors) {
+  for (const auto& [other, facts] : source.tensors) {
     if (!taken.contains(other) && !isSurplus(config, family, other)) unexpected.push_back(other);
   }
-  constexpr size_t kShown = 5;
-  const auto list = [&](std::vector<std::string> names) {
-    const size_t more = names.size() > kShown ? names.size() - kShown : 0;
-    names.resize(names.size() - more);
-    return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
-  };
   if (!missing.empty()) {
-    std::string message = "the weights lack " + list(missing);
-    if (!unexpected.empty()) message += fmt::format(", and have {}, which the model does not take", list(unexpected));
-    return fail("language_weights.missing", message, {.file = name},
+    std::string message = "the weights lack " + listOf(missing);
+    if (!unexpected.empty()) message += fmt::format(", and have {}, which the model does not take", listOf(unexpected));
+    return fail("language_weights.missing", message, {.file = source.name},
                 "download all files of the model; config.json must be of the same one");
   }
   if (!unexpected.empty()) {
-    return fail("language_weights.unexpected", fmt::format("the weights have {}, which the model does not take", list(unexpected)),
-                {.file = name}, "config.json and the weights are of different models, or the model has parts that are not supported");
-  }
-  return tensors;
-}
-
-Status eachOf(const LanguageConfig& config, io::TensorFile file, const std::string& name, const TakeWeight& take) {
-  LS_TRY(const Family* family, familyOf(config));
-  LS_TRY(const std::vector<WeightTensor> tensors, checkedTensors(config, *family, file, name));
-  std::vector<std::string> names;  // what the prefix is, depends on all that are there
-  for (const WeightTensor& tensor : tensors) names.push_back(nameIn(file, *family, tensor.name));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    std::vector<float> whole = file.tensors.extract(names[i]).mapped().toFloats();
-    LS_CHECK(takeParts(tensors[i], toOurs(tensors[i], std::move(whole)), take));
+    return fail("language_weights.unexpected", fmt::format("the weights have {}, which the model does not take", listOf(unexpected)),
+                {.file = source.name},
+                "config.json and the weights are of different models, or the model has parts that are not supported");
   }
   return Success{};
 }
 
-TakeWeight into(ParameterValues& values) {
-  return [&values](const std::string& parameter, std::vector<float> its) -> Status {
-    values.insert_or_assign(parameter, std::move(its));
+Failure notPlain(const std::string& format, const std::string& name) {
+  return fail("language_weights.type", fmt::format("the weights are kept as {}, and f32 was lost", format), {.file = name},
+              "generate with them as they are, or give the folder that this one was made from");
+}
+
+Result<std::vector<WeightTensor>> checkedTensors(const LanguageConfig& config, const WeightSource& source) {
+  LS_TRY(const Family* family, familyOf(config));
+  if (!config.weights.isF32()) return notPlain(toString(config.weights), source.name);
+  LS_TRY(std::vector<WeightTensor> tensors, weightTensors(config, *family));
+  LS_CHECK(checkTensors(config, *family, tensors, source));
+  return tensors;
+}
+
+Status streamFrom(const LanguageConfig& config, const WeightSource& source, const TakeWeight& take, const ReadProgress& progress) {
+  LS_TRY(const Family* family, familyOf(config));
+  LS_TRY(const std::vector<WeightTensor> tensors, checkedTensors(config, source));
+  size_t done = 0;
+  for (const WeightTensor& tensor : tensors) {
+    LS_TRY(const io::Array array, source.read(nameIn(source, *family, tensor.name)));
+    LS_CHECK(giveParts(tensor, toOurs(tensor, array.toFloats()), take));
+    if (progress) progress(++done, tensors.size());
+  }
+  return Success{};
+}
+
+Result<ParameterValues> valuesFrom(const LanguageConfig& config, const WeightSource& source) {
+  ParameterValues values;
+  const auto keep = [&](const std::string& parameter, std::vector<float> its) -> Status {
+    values.emplace(parameter, std::move(its));
     return Success{};
   };
+  LS_CHECK(streamFrom(config, source, keep, {}));
+  return values;
 }
 
 }  // namespace
 
 Result<ParameterValues> readWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name) {
-  ParameterValues values;
-  LS_CHECK(eachOf(config, file, name, into(values)));
-  return values;
+  if (const auto stored = file.metadata.find(kStoredAs); stored != file.metadata.end()) return notPlain(stored->second, name);
+  return valuesFrom(config, sourceOf(file, name));
 }
 
 Result<ParameterValues> loadWeights(const LanguageConfig& config, const fs::path& folder) {
-  ParameterValues values;
-  LS_CHECK(eachWeight(config, folder, into(values)));
-  return values;
+  LS_TRY(const WeightSource source, openWeights(folder));
+  return valuesFrom(config, source);
 }
 
-Status eachWeight(const LanguageConfig& config, const fs::path& folder, const TakeWeight& take) {
-  if (isThere(folder / kWhole)) {
-    LS_TRY(io::TensorFile file, io::readSafetensors(folder / kWhole));
-    return eachOf(config, std::move(file), (folder / kWhole).string(), take);
-  }
-  if (isThere(folder / kIndex)) {
-    LS_TRY(io::TensorFile file, readShards(folder));
-    return eachOf(config, std::move(file), (folder / kIndex).string(), take);
-  }
-  return fail("language_weights.file", fmt::format("there is neither {} nor {}", kWhole, kIndex), {.file = folder.string()},
-              "give the folder of a model with weights as safetensors; those of PyTorch (.bin) must be converted");
+Status checkWeights(const LanguageConfig& config, const fs::path& folder) {
+  LS_TRY(const WeightSource source, openWeights(folder));
+  LS_CHECK(checkedTensors(config, source));
+  return Success{};
+}
+
+Status eachWeight(const LanguageConfig& config, const fs::path& folder, const TakeWeight& take, const ReadProgress& progress) {
+  LS_TRY(const WeightSource source, openWeights(folder));
+  return streamFrom(config, source, take, progress);
 }
 
 Result<io::TensorFile> formatWeights(const LanguageConfig& config, const ParameterValues& values) {

@@ -24,9 +24,14 @@ Result<ParameterValues> readWeights(const LanguageConfig& config, const io::Tens
 
 /// What takes the values of a parameter.
 using TakeWeight = std::function<Status(const std::string& parameter, std::vector<float> values)>;
-/// loadWeights(), but one parameter after the other: the tensors of the files go as they are read, and what `take` does not keep is not in
-/// memory together. All of them are checked before the first. Further codes: those of `take`, which ends it.
-Status eachWeight(const LanguageConfig& config, const std::filesystem::path& folder, const TakeWeight& take);
+/// Gets how many tensors were read, and how many there are.
+using ReadProgress = std::function<void(size_t done, size_t all)>;
+/// Whether loadWeights() finds what the config wants; reads no tensor. Codes as of that.
+Status checkWeights(const LanguageConfig& config, const std::filesystem::path& folder);
+/// loadWeights() with one tensor in memory at a time. Names, types and shapes are checked before the first one is read. Further codes:
+/// those of `take`, which ends it.
+Status eachWeight(const LanguageConfig& config, const std::filesystem::path& folder, const TakeWeight& take,
+                  const ReadProgress& progress = {});
 
 /// The tensors of a file as transformers reads it, in the type of config.dtype. Code language_weights.config for a config that no
 /// config.json says (it was changed after it was read): another program would take the weights for something else.

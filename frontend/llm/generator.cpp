@@ -62,12 +62,12 @@ struct FeedSettings {
 }  // namespace
 
 struct Generator::Impl {
-  Impl(const LanguageConfig& its, io::TensorFile stored, const GeneratorOptions& given, const Where& where)
+  Impl(const LanguageConfig& its, const GeneratorOptions& given, const Where& where)
       : config(its),
         options(checked(its, given, where)),
         lengths(static_cast<size_t>(options.sequences)),
         largest(lengths.size()),
-        step(makeStep(config, std::move(stored), options, where)) {
+        step(makeStep(config, options, where)) {
     const auto attached = [&](const std::vector<InputSpec>& inputs, auto* function) {
       return step.attach(
           {.inputs = inputs,
@@ -302,15 +302,34 @@ struct Generator::Impl {
 
 Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
     : Generator(config, storeWeights(withOptions(config, options), std::move(values)).orThrow(), options, where) {}
-Generator::Generator(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options, Where where)
-    : impl_(std::make_unique<Impl>(withOptions(config, options), std::move(stored), options, where)) {}
+Generator::Generator(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options, Where where) {
+  const LanguageConfig its = withOptions(config, options);
+  // What is missing would be zero.
+  (void)checkStoredWeights(its, stored, "the weights").orThrow();
+  impl_ = std::make_unique<Impl>(its, options, where);
+  writeWeights(impl_->step, std::move(stored), where);
+}
+Generator::Generator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 Generator::~Generator() = default;
 
-Generator Generator::load(const std::filesystem::path& folder, const GeneratorOptions& options, Where where) {
-  const LanguageConfig config = withOptions(LanguageConfig::load(folder).orThrow(), options);
-  return Generator(config, loadStoredWeights(config, folder).orThrow(), options, where);
+Generator Generator::load(const std::filesystem::path& folder, const GeneratorOptions& options, const ReadProgress& progress, Where where) {
+  return load(LanguageConfig::load(folder).orThrow(), folder, options, progress, where);
+}
+Generator Generator::load(const LanguageConfig& config, const std::filesystem::path& folder, const GeneratorOptions& options,
+                          const ReadProgress& progress, Where where) {
+  const LanguageConfig its = withOptions(config, options);
+  (void)checkStoredFolder(its, folder).orThrow();
+  auto impl = std::make_unique<Impl>(its, options, where);
+  const auto take = [&](const std::string& name, io::Array array) -> Status {
+    io::TensorFile one;
+    one.tensors.emplace(name, std::move(array));
+    writeWeights(impl->step, std::move(one), where);
+    return Success{};
+  };
+  (void)eachStoredWeight(its, folder, take, progress).orThrow();
+  return Generator(std::move(impl));
 }
 
 const LanguageConfig& Generator::config() const { return impl_->config; }

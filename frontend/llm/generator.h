@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "frontend/io/safetensors.h"
+#include "frontend/llm/checkpoint.h"
 #include "frontend/llm/language_config.h"
 #include "frontend/llm/sampling.h"
 #include "frontend/trace/host_values.h"
@@ -67,9 +68,14 @@ class Generator {
   Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options = {}, Where where = Where::current());
   /// The same of weights as storeWeights() and loadStoredWeights() give them for this config.
   Generator(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options = {}, Where where = Where::current());
-  /// Of a folder with config.json and weights. Errors of LanguageConfig::load() and loadStoredWeights(), and "language_model.weights" for
-  /// other weights than those of a folder that `lockstep quantize` made.
-  static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, Where where = Where::current());
+  /// Of a folder with config.json and weights. Its programs are compiled first, so a model for which the device has no memory is refused
+  /// before its weights are read; they go to the device one tensor after the other. Errors of LanguageConfig::load() and
+  /// loadStoredWeights(), and "language_model.weights" for other weights than those of a folder that `lockstep quantize` made.
+  static Generator load(const std::filesystem::path& folder, const GeneratorOptions& options = {}, const ReadProgress& progress = {},
+                        Where where = Where::current());
+  /// The same with a config of the folder that was read before.
+  static Generator load(const LanguageConfig& config, const std::filesystem::path& folder, const GeneratorOptions& options = {},
+                        const ReadProgress& progress = {}, Where where = Where::current());
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
   ~Generator();
@@ -102,6 +108,7 @@ class Generator {
 
  private:
   struct Impl;
+  explicit Generator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

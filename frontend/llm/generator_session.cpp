@@ -176,10 +176,7 @@ std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options) {
   return inputs;
 }
 
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options,
-                                          const Where& where) {
-  // What is missing would be zero.
-  (void)checkStoredWeights(config, stored, "the weights").orThrow();
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const GeneratorOptions& options, const Where& where) {
   InferenceSpec<GeneratorSession> spec{
       .inputs = inputsOf(options, 1),
       .forward = [options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, options); },
@@ -187,7 +184,10 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::Tens
       .seed = 0,
       .updates_buffers = true,
       .make = [&] { return std::make_unique<GeneratorSession>(config, options); }};
-  ModelInference<GeneratorSession> step = forward<GeneratorSession>(std::move(spec), where);
+  return forward<GeneratorSession>(std::move(spec), where);
+}
+
+void writeWeights(ModelInference<GeneratorSession>& step, io::TensorFile stored, const Where& where) {
   io::TensorFile all;
   // They may be most of the machine's memory, so they move.
   while (!stored.tensors.empty()) {
@@ -196,7 +196,6 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::Tens
     all.tensors.insert(std::move(one));
   }
   step.write(all, where);
-  return step;
 }
 
 }  // namespace lockstep::llm

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "frontend/llm/checkpoint.h"
 #include "frontend/llm/generator.h"
 #include "frontend/llm/language_model.h"
 #include "frontend/train/inference.h"
@@ -35,8 +37,9 @@ std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options);
 /// So many steps, each from the token that the one before it gave; those of sequences that have stopped count as if `count` were 0. "next"
 /// and "largest" have a row per step.
 Outputs advanceSeveral(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
-/// The program of one token per sequence, with these parameters and buffers of a LanguageModel and zeros as the state.
-ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, io::TensorFile stored, const GeneratorOptions& options,
-                                          const Where& where);
+/// The program of one token per sequence, with zeros as the state and as the weights.
+ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const GeneratorOptions& options, const Where& where);
+/// Sets parameters and buffers of its LanguageModel.
+void writeWeights(ModelInference<GeneratorSession>& step, io::TensorFile stored, const Where& where);
 
 }  // namespace lockstep::llm

@@ -10,9 +10,9 @@
 #include <regex>
 
 #include "frontend/io/file.h"
-#include "frontend/llm/checkpoint.h"
 #include "frontend/llm/language_model.h"
 #include "frontend/llm/quantise.h"
+#include "frontend/llm/weight_source.h"
 #include "frontend/text/json_value.h"
 #include "runtime/memory_array.h"
 
@@ -46,29 +46,58 @@ Failure wrongValue(const std::string& name, const graph::TensorType& type, size_
 }
 
 Status store(const std::string& name, const Parameter& parameter, const nn::WeightFormat& format, const std::vector<float>& values,
-             io::TensorFile& file) {
+             const TakeArray& take) {
   const graph::TensorType& type = parameter.type();
   const nn::Weight* weight = format.isF32() ? nullptr : weightOf(parameter);
   // Positions that are learned are added to what is looked up: a small table.
   if (weight == nullptr || name == "places.W") {
-    file.tensors.emplace(name, detail::encodeArray(type, values));
-    return Success{};
+    return take(name, detail::encodeArray(type, values));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) return wrongValue(name, type, i, values[i], toString(format));
   }
   if (format.bits() > 0) {
     QuantizedMatrix made = quantise(format, weight->sums(), values, type.shape.extent(0), type.shape.extent(1));
-    file.tensors.emplace(name + "_words", std::move(made.words));
-    file.tensors.emplace(name + "_scales", std::move(made.scales));
-    return Success{};
+    LS_CHECK(take(name + "_words", std::move(made.words)));
+    return take(name + "_scales", std::move(made.scales));
   }
   io::Array array = detail::encodeArray({format.dtype(), type.shape}, values);
   const std::vector<float> rounded = array.toFloats();
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(rounded[i])) return wrongValue(name, type, i, values[i], toString(format));
   }
-  file.tensors.emplace(name, std::move(array));
+  return take(name, std::move(array));
+}
+
+TakeArray into(io::TensorFile& file) {
+  return [&file](const std::string& name, io::Array array) -> Status {
+    file.tensors.emplace(name, std::move(array));
+    return Success{};
+  };
+}
+
+Status checkStored(const LanguageConfig& config, const WeightSource& source) {
+  const LanguageModel model([&] {
+    LanguageConfig its = config;
+    its.init_scale = 0;
+    return its;
+  }());
+  std::map<std::string, graph::TensorType, std::less<>> wanted;
+  for (const NamedParameter& named : model.parameters()) wanted.emplace(named.name, named.parameter->type());
+  for (const NamedBuffer& named : model.buffers()) wanted.emplace(named.name, named.buffer->type());
+  const auto wrong = [&](const std::string& message) {
+    return fail("language_weights.stored", message, {.file = source.name}, "quantise the model again");
+  };
+  for (const auto& [its, type] : wanted) {
+    const auto found = source.tensors.find(its);
+    if (found == source.tensors.end()) return wrong(fmt::format("there is no tensor '{}', {}", its, toString(type)));
+    const WeightSource::Facts& facts = found->second;
+    if (facts.type != detail::elementType(type.dtype) || facts.shape != type.shape.extents())
+      return wrong(fmt::format("tensor '{}' is {}, wanted {}", its, describe(facts), toString(type)));
+  }
+  for (const auto& [its, facts] : source.tensors) {
+    if (!wanted.contains(its)) return wrong(fmt::format("tensor '{}' belongs to no part of the model", its));
+  }
   return Success{};
 }
 
@@ -103,7 +132,7 @@ Result<io::TensorFile> storeWeights(const LanguageConfig& config, ParameterValue
     if (its.empty() || its.mapped().size() != count)
       return fail("language_weights.missing", fmt::format("there are no {} values for '{}'", count, named.name), {},
                   "give the values of all parameters, as loadWeights() and download() do");
-    LS_CHECK(store(named.name, *named.parameter, config.weights, its.mapped(), file));
+    LS_CHECK(store(named.name, *named.parameter, config.weights, its.mapped(), into(file)));
   }
   return file;
 }
@@ -120,44 +149,42 @@ Result<LanguageConfig> withFormat(LanguageConfig config, std::optional<nn::Weigh
 }
 
 Result<io::TensorFile> loadStoredWeights(const LanguageConfig& config, const fs::path& folder) {
+  io::TensorFile file = emptyFile(config);
+  LS_CHECK(eachStoredWeight(config, folder, into(file)));
+  return file;
+}
+
+Status eachStoredWeight(const LanguageConfig& config, const fs::path& folder, const TakeArray& take, const ReadProgress& progress) {
   LS_TRY(const LanguageConfig there, LanguageConfig::load(folder));
   if (there.weights.isF32()) {
     const LanguageModel model(trainable(config));
     std::map<std::string, const Parameter*, std::less<>> parameters;
     for (const NamedParameter& named : model.parameters()) parameters.emplace(named.name, named.parameter);
-    io::TensorFile file = emptyFile(config);
-    LS_CHECK(eachWeight(there, folder, [&](const std::string& name, const std::vector<float>& values) {
-      return store(name, *parameters.at(name), config.weights, values, file);
-    }));
-    return file;
+    const auto stored = [&](const std::string& name, const std::vector<float>& values) {
+      return store(name, *parameters.at(name), config.weights, values, take);
+    };
+    return eachWeight(there, folder, stored, progress);
   }
-  LS_TRY(io::TensorFile file, io::readSafetensors(folder / kFile));
-  LS_CHECK(checkStoredWeights(config, file, (folder / kFile).string()));
-  return file;
+  LS_TRY(const WeightSource source, openWeights(folder));
+  LS_CHECK(checkStored(config, source));
+  size_t done = 0;
+  for (const auto& [name, facts] : source.tensors) {
+    LS_TRY(io::Array array, source.read(name));
+    LS_CHECK(take(name, std::move(array)));
+    if (progress) progress(++done, source.tensors.size());
+  }
+  return Success{};
+}
+
+Status checkStoredFolder(const LanguageConfig& config, const fs::path& folder) {
+  LS_TRY(const LanguageConfig there, LanguageConfig::load(folder));
+  if (there.weights.isF32()) return checkWeights(there, folder);
+  LS_TRY(const WeightSource source, openWeights(folder));
+  return checkStored(config, source);
 }
 
 Status checkStoredWeights(const LanguageConfig& config, const io::TensorFile& file, const std::string& name) {
-  const LanguageModel model([&] {
-    LanguageConfig its = config;
-    its.init_scale = 0;
-    return its;
-  }());
-  std::map<std::string, graph::TensorType, std::less<>> wanted;
-  for (const NamedParameter& named : model.parameters()) wanted.emplace(named.name, named.parameter->type());
-  for (const NamedBuffer& named : model.buffers()) wanted.emplace(named.name, named.buffer->type());
-  const auto wrong = [&](const std::string& message) {
-    return fail("language_weights.stored", message, {.file = name}, "quantise the model again");
-  };
-  for (const auto& [its, type] : wanted) {
-    const io::Array* array = file.find(its);
-    if (array == nullptr) return wrong(fmt::format("there is no tensor '{}', {}", its, toString(type)));
-    if (array->type != detail::elementType(type.dtype) || array->shape != type.shape.extents())
-      return wrong(fmt::format("tensor '{}' is {}, wanted {}", its, describe(*array), toString(type)));
-  }
-  for (const auto& [its, array] : file.tensors) {
-    if (!wanted.contains(its)) return wrong(fmt::format("tensor '{}' belongs to no part of the model", its));
-  }
-  return Success{};
+  return checkStored(config, sourceOf(file, name));
 }
 
 Status saveStoredWeights(const fs::path& folder, const LanguageConfig& config, const io::TensorFile& file) {

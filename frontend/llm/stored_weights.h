@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "frontend/io/safetensors.h"
+#include "frontend/llm/checkpoint.h"
 #include "frontend/llm/language_config.h"
 #include "frontend/trace/host_values.h"
 
@@ -28,6 +29,14 @@ Result<LanguageConfig> withFormat(LanguageConfig config, std::optional<nn::Weigh
 /// Of a folder, whose config is config but for its format: its weights in config.weights, one after the other; or, of a folder that has
 /// them so, the same bits. Codes: those of eachWeight() and storeWeights(), language_weights.stored for a file that does not fit.
 Result<io::TensorFile> loadStoredWeights(const LanguageConfig& config, const std::filesystem::path& folder);
+
+/// What takes a parameter or a buffer.
+using TakeArray = std::function<Status(const std::string& name, io::Array array)>;
+/// loadStoredWeights() with one tensor in memory at a time; all of them are checked before the first one is read.
+Status eachStoredWeight(const LanguageConfig& config, const std::filesystem::path& folder, const TakeArray& take,
+                        const ReadProgress& progress = {});
+/// Whether that finds what the config wants; reads no tensor. Codes as of that.
+Status checkStoredFolder(const LanguageConfig& config, const std::filesystem::path& folder);
 
 /// "language_weights.stored" unless the file has every parameter and buffer of a LanguageModel of this config with its type, and no more;
 /// `name` stands for it in messages.

@@ -12,22 +12,22 @@ constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kOthers[] = {"tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json",
                                    "added_tokens.json",     "vocab.json",          "merges.txt"};
 
-bool isThere(const std::filesystem::path& path) {
+bool hasFile(const std::filesystem::path& folder, const char* name) {
   std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
+  return std::filesystem::exists(folder / name, ignored);
 }
 
 }  // namespace
 
 Result<TokenizerFiles> readTokenizerFiles(const std::filesystem::path& folder) {
-  if (!isThere(folder / kTokenizer)) {
+  if (!hasFile(folder, kTokenizer)) {
     return fail("language_model.tokenizer", fmt::format("{} has no {}", folder.string(), kTokenizer), {},
                 "save it with the model: tokenizer.save_pretrained(DIR) of a fast tokenizer of transformers");
   }
   TokenizerFiles files;
   LS_TRY(files[kTokenizer], io::readTextFile(folder / kTokenizer));
   for (const char* name : kOthers) {
-    if (!isThere(folder / name)) continue;
+    if (!hasFile(folder, name)) continue;
     LS_TRY(files[name], io::readTextFile(folder / name));
   }
   return files;

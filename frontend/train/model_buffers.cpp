@@ -74,7 +74,6 @@ void writeArrays(const TrainedModel& model, const io::TensorFile& file) {
   std::map<std::string, TensorType> parameters, buffers;
   for (const graph::ParameterInfo& parameter : model.parameters) parameters.emplace(parameter.name, parameter.type);
   for (const NamedBuffer& named : model.module->buffers()) buffers.emplace(named.name, named.buffer->type());
-  bool has_parameters = false;
   for (const auto& [name, array] : file.tensors) {
     const auto parameter = parameters.find(name), buffer = buffers.find(name);
     if (parameter == parameters.end() && buffer == buffers.end())
@@ -83,14 +82,9 @@ void writeArrays(const TrainedModel& model, const io::TensorFile& file) {
     if (array.type != elementType(type.dtype) || array.shape != type.shape.extents())
       reject("parameters.type", fmt::format("'{}' is {} but gets {}", name, toString(type), describe(array)),
              "give an array of its type and shape");
-    has_parameters = has_parameters || parameter != parameters.end();
   }
-  if (has_parameters) {
-    ParameterValues values = splitParameters(model.layout, model.states->readFloats(passes::kParameterState));
-    for (auto& [name, numbers] : values) {
-      if (const io::Array* array = file.find(name)) numbers = array->toFloats();
-    }
-    writeParameters(model, joinParameters(model.layout, values));
+  for (const auto& [name, type] : parameters) {
+    if (const io::Array* array = file.find(name)) writeParameter(model, name, array->toFloats());
   }
   for (const auto& [name, type] : buffers) {
     if (const io::Array* array = file.find(name)) model.states->write(bufferState(name), *array);

@@ -12,6 +12,22 @@
 
 namespace lockstep::detail {
 
+namespace {
+
+[[noreturn]] void refuseName(const graph::ParameterLayout& layout, const std::string& name) {
+  std::vector<std::string> known;
+  for (const graph::ParameterLayout::Slot& slot : layout.slots) known.push_back(slot.name);
+  reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name), suggest(name, known));
+}
+
+[[noreturn]] void refuseLength(const graph::ParameterLayout::Slot& slot, size_t elements) {
+  reject("parameters.length",
+         fmt::format("parameter '{}' is {} with {} elements but gets {}", slot.name, toString(slot.type), slot.size, elements),
+         "give its elements in row-major order");
+}
+
+}  // namespace
+
 std::vector<graph::ParameterInfo> parameterInfos(const Module& model) {
   std::vector<graph::ParameterInfo> infos;
   for (const NamedParameter& named : model.parameters()) {
@@ -21,8 +37,16 @@ std::vector<graph::ParameterInfo> parameterInfos(const Module& model) {
 }
 
 void initialiseParameters(const TrainedModel& model, uint64_t seed) {
-  std::vector<float> flat(static_cast<size_t>(model.layout.total), 0.0f);
   const std::vector<NamedParameter> parameters = model.module->parameters();
+  // The state begins with zeros. One by one takes many writes, and all at once as much memory as the model.
+  constexpr int64_t kManyElements = int64_t{1} << 24;
+  if (model.layout.total > kManyElements) {
+    for (uint32_t i = 0; i < parameters.size(); ++i)
+      model.states->writeFloatsAt(passes::kParameterState, model.layout.slots[i].offset, parameters[i].parameter->initial(seed, i));
+    restartAverages(model);
+    return;
+  }
+  std::vector<float> flat(static_cast<size_t>(model.layout.total), 0.0f);
   for (uint32_t i = 0; i < parameters.size(); ++i) {
     const std::vector<float> values = parameters[i].parameter->initial(seed, i);
     std::copy(values.begin(), values.end(), flat.begin() + model.layout.slots[i].offset);
@@ -33,6 +57,14 @@ void initialiseParameters(const TrainedModel& model, uint64_t seed) {
 void writeParameters(const TrainedModel& model, const std::vector<float>& flat) {
   if (flat.empty()) return;
   model.states->writeFloats(passes::kParameterState, flat);
+  restartAverages(model);
+}
+
+void writeParameter(const TrainedModel& model, const std::string& name, std::span<const float> values) {
+  const auto slot = std::ranges::find(model.layout.slots, name, &graph::ParameterLayout::Slot::name);
+  if (slot == model.layout.slots.end()) refuseName(model.layout, name);
+  if (static_cast<int64_t>(values.size()) != slot->size) refuseLength(*slot, values.size());
+  model.states->writeFloatsAt(passes::kParameterState, slot->offset, values);
   restartAverages(model);
 }
 
@@ -59,9 +91,7 @@ std::vector<float> joinParameters(const graph::ParameterLayout& layout, const Pa
   std::set<std::string, std::less<>> known;
   for (const graph::ParameterLayout::Slot& slot : layout.slots) known.insert(slot.name);
   for (const auto& [name, data] : values) {
-    if (known.contains(name)) continue;
-    reject("parameters.unknown", fmt::format("the model has no parameter '{}'", name),
-           suggest(name, std::vector<std::string>(known.begin(), known.end())));
+    if (!known.contains(name)) refuseName(layout, name);
   }
   std::string missing;
   std::vector<float> flat(static_cast<size_t>(layout.total), 0.0f);
@@ -71,12 +101,7 @@ std::vector<float> joinParameters(const graph::ParameterLayout& layout, const Pa
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", slot.name);
       continue;
     }
-    if (static_cast<int64_t>(found->second.size()) != slot.size) {
-      reject(
-          "parameters.length",
-          fmt::format("parameter '{}' is {} with {} elements but gets {}", slot.name, toString(slot.type), slot.size, found->second.size()),
-          "give its elements in row-major order");
-    }
+    if (static_cast<int64_t>(found->second.size()) != slot.size) refuseLength(slot, found->second.size());
     std::copy(found->second.begin(), found->second.end(), flat.begin() + slot.offset);
   }
   if (!missing.empty())

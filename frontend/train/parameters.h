@@ -2,6 +2,8 @@
 // Private to the front end: parameters by name <-> the flat state.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "frontend/io/array.h"
@@ -18,6 +20,8 @@ std::vector<graph::ParameterInfo> parameterInfos(const Module& model);
 void initialiseParameters(const TrainedModel& model, uint64_t seed);
 /// Sets the parameters; averages begin again at them.
 void writeParameters(const TrainedModel& model, const std::vector<float>& flat);
+/// Sets one of them. Errors "parameters.unknown" and "parameters.length".
+void writeParameter(const TrainedModel& model, const std::string& name, std::span<const float> values);
 /// Error "parameters.ema" when no averages are kept.
 void requireAverages(const TrainedModel& model);
 /// The averages, if there are any, become the parameters as they are now.

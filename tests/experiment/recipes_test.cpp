@@ -33,7 +33,7 @@ const std::vector<Milestone>& milestones() {
       {"makemore", 40, {"test_loss", kMost, 2.7}},
       {"char_gpt", 20, {"loss", kMost, 2.9}},
       {"pokeformer", 60, {"loss", kMost, 1.6}},
-      {"tiny_llm", 20, {"loss", kMost, 2}},
+      {"tiny_llm", 20, {"loss", kMost, 3}},
       {"mamba", 320, {"accuracy_8x", kLeast, 0.9}},
       {"mamba_hybrid", 150, {"loss", kMost, 2}},
       {"cartpole", 40, {"mean_length", kLeast, 30}},

@@ -86,6 +86,25 @@ TEST_P(Inferences, keep_their_weights_when_a_file_does_not_fit) {
   EXPECT_EQ(net.download(), before);
 }
 
+TEST_P(Inferences, take_one_parameter_at_a_time) {
+  auto net = forward<Statistics>(computing(GetParam()));
+  ParameterValues values = net.download();
+  std::vector<float>& weights = values.at("l.W");
+  std::ranges::fill(weights, 0.25F);
+  const auto fileOf = [&](const std::string& name, int64_t count) {
+    io::TensorFile file;
+    file.tensors.emplace(name, io::Array::fromFloats({count}, std::span(weights).first(static_cast<size_t>(count))));
+    return file;
+  };
+  io::TensorFile whole;
+  const Parameter& parameter = net.model().l.W.parameter();
+  whole.tensors.emplace("l.W", io::Array::fromFloats(parameter.type().shape.extents(), weights));
+  net.write(whole);
+  EXPECT_EQ(net.download(), values);
+  EXPECT_EQ(caught([&] { net.write(fileOf("nothing", 1)); }).code(), "parameters.unknown");
+  EXPECT_EQ(caught([&] { net.write(fileOf("l.W", 1)); }).code(), "parameters.type");
+}
+
 TEST_P(Inferences, give_several_outputs_by_name) {
   InferenceSpec<Statistics> spec = computing(GetParam());
   spec.forward = [](const Statistics& net, const Inputs& in) {

@@ -250,7 +250,14 @@ TEST(Generator, what_was_trained_is_saved_loaded_and_generates) {
     EXPECT_LT(last, 0.2F * first);
     const lockstep::testing::ScratchDirectory scratch(std::string("trained-") + family);
     ASSERT_TRUE(saveCheckpoint(scratch / "model", config, trainer.download()));
-    Generator generator = Generator::load(scratch / "model", {.device = "reference", .positions = 8, .chunk = 4});
+    size_t told = 0, tensors = 0;
+    const auto progress = [&](size_t done, size_t all) {
+      EXPECT_EQ(done, ++told);
+      tensors = all;
+    };
+    Generator generator = Generator::load(scratch / "model", {.device = "reference", .positions = 8, .chunk = 4}, progress);
+    EXPECT_GT(told, 0u);
+    EXPECT_EQ(told, tensors);
     EXPECT_EQ(generator.generate({{6, 8, 10}}, {.tokens = 3}).front(), (TokenList{12, 14, 16}));
   }
 }

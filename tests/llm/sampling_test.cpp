@@ -164,7 +164,8 @@ TEST_F(Sampling, ids_beyond_the_tokenizer_are_not_drawn) {
 
 TEST_F(Sampling, a_token_and_a_number_come_back_for_each_sequence) {
   const GeneratorOptions options{.device = "reference", .sequences = 2, .positions = 16, .chunk = 4, .samples = true};
-  ModelInference<GeneratorSession> step = makeStep(config_, storeWeights(config_, values_).orThrow(), options, Where::current());
+  ModelInference<GeneratorSession> step = makeStep(config_, options, Where::current());
+  writeWeights(step, storeWeights(config_, values_).orThrow(), Where::current());
   Batch batch;
   for (const InputSpec& input : inputsOf(options, 1)) {
     if (input.type.dtype == DType::I32) batch.emplace_back(input.name, TokenList(2, 1));

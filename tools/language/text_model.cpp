@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "console/terminal.h"
 #include "frontend/llm/stored_weights.h"
 
 namespace lockstep::tools {
@@ -61,20 +62,26 @@ Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextMode
   LS_TRY(const std::optional<nn::WeightFormat> format, choices.weights.weights());
   LS_TRY(const graph::DType cache, choices.weights.cache());
   LS_TRY(llm::LanguageConfig config, llm::withFormat(files.config, format));
-  fmt::print(stderr, "reading {}\n", files.folder);
-  LS_TRY(io::TensorFile stored, llm::loadStoredWeights(config, files.folder));
-  fmt::print(stderr, "compiling a {} model of {:.3g} million parameters in {:.3g} MB\n", config.family,
-             static_cast<double>(llm::parameterCount(config)) / 1e6, static_cast<double>(llm::byteCount(stored)) / 1e6);
+  fmt::print(stderr, "compiling a {} model of {:.3g} million parameters, kept as {}\n", config.family,
+             static_cast<double>(llm::parameterCount(config)) / 1e6, toString(config.weights));
   // Models may have more ids than their tokenizers; tokenizers may have ids of parts that a model of text alone lacks.
   const int64_t ids = std::min(static_cast<int64_t>(files.tokenizer.idLimit()), config.vocabulary);
   config.end_tokens.assign(files.end_tokens.begin(), files.end_tokens.end());
-  return llm::Generator(config, std::move(stored),
-                        {.device = choices.device,
-                         .positions = choices.context,
-                         .vocabulary = ids,
-                         .tokens_per_submission = choices.tokens_per_submission,
-                         .cache = cache,
-                         .samples = samples});
+  // A line that counts is for people.
+  const bool counts = console::isTerminal(stderr);
+  const auto progress = [&](size_t done, size_t all) {
+    if (counts) fmt::print(stderr, "\rreading {}: {} of {} tensors", files.folder, done, all);
+    if (!counts && done == 1) fmt::print(stderr, "reading {}", files.folder);
+    if (done == all) fmt::print(stderr, "\n");
+  };
+  return llm::Generator::load(config, files.folder,
+                              {.device = choices.device,
+                               .positions = choices.context,
+                               .vocabulary = ids,
+                               .tokens_per_submission = choices.tokens_per_submission,
+                               .cache = cache,
+                               .samples = samples},
+                              progress);
 }
 
 }  // namespace lockstep::tools

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "frontend/io/file.h"
-#include "frontend/io/safetensors_file.h"
 #include "tests/frontend/io/scratch.h"
 
 namespace lockstep::io {
@@ -49,50 +48,6 @@ TEST(Safetensors, write_then_read_gives_the_same_values) {
   ASSERT_TRUE(read.ok()) << toString(read.diagnostics());
   EXPECT_EQ(*read, sample());
   EXPECT_EQ(scratch.fileCount(), 1u);
-}
-
-TEST(Safetensors, tensors_are_read_one_by_one) {
-  const testing::ScratchDirectory scratch("safetensors_one");
-  ASSERT_TRUE(writeSafetensors(scratch / "a.safetensors", sample()).ok());
-  const SafetensorsFile file = SafetensorsFile::open(scratch / "a.safetensors").orThrow();
-  const TensorFile whole = sample();
-  EXPECT_EQ(file.tensors().size(), whole.tensors.size());
-  for (const auto& [name, array] : whole.tensors) EXPECT_EQ(file.read(name).orThrow(), array) << name;
-  EXPECT_EQ(file.find("none"), nullptr);
-  // Somebody makes the file shorter, or puts what no BOOL is into it.
-  std::filesystem::resize_file(scratch / "a.safetensors", std::filesystem::file_size(scratch / "a.safetensors") - 1);
-  size_t failed = 0;
-  for (const auto& [name, array] : whole.tensors) {
-    const Result<Array> read = file.read(name);
-    if (read.ok()) continue;
-    ++failed;
-    EXPECT_EQ(read.diagnostics()[0].code, "file.read");
-    EXPECT_NE(read.diagnostics()[0].message.find("became shorter"), std::string::npos);
-  }
-  EXPECT_EQ(failed, 1u);
-  const auto shorter = SafetensorsFile::open(scratch / "a.safetensors");
-  ASSERT_FALSE(shorter.ok());
-  EXPECT_EQ(shorter.diagnostics()[0].code, "safetensors.offsets");
-}
-
-TEST(Safetensors, files_that_cannot_be_opened_say_what_whole_files_say) {
-  const testing::ScratchDirectory scratch("safetensors_open");
-  const std::vector<std::vector<std::byte>> damaged = {{},
-                                                       toBytes("short"),
-                                                       fileOf("{", ""),
-                                                       fileOf(R"({"h":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})", "1234"),
-                                                       fileOf(R"({"h":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}})", "1234")};
-  for (const std::vector<std::byte>& bytes : damaged) {
-    ASSERT_TRUE(writeFileAtomically(scratch / "d.safetensors", bytes).ok());
-    const auto whole = readSafetensors(scratch / "d.safetensors");
-    const auto opened = SafetensorsFile::open(scratch / "d.safetensors");
-    ASSERT_FALSE(whole.ok() || opened.ok());
-    EXPECT_EQ(toString(opened.diagnostics()), toString(whole.diagnostics()));
-  }
-  EXPECT_EQ(SafetensorsFile::open(scratch / "none").diagnostics()[0].code, "file.read");
-  const auto flag = fileOf(R"({"b":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", std::string("\1\2", 2));
-  ASSERT_TRUE(writeFileAtomically(scratch / "b.safetensors", flag).ok());
-  EXPECT_EQ(SafetensorsFile::open(scratch / "b.safetensors").orThrow().read("b").diagnostics()[0].code, "safetensors.tensor");
 }
 
 TEST(Safetensors, data_starts_at_a_multiple_of_eight_and_wide_elements_come_first) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/io/safetensors_index.h"
+#include "frontend/io/safetensors_header.h"
 
 #include <fmt/ranges.h>
 
@@ -8,9 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <tuple>
 #include <unordered_set>
-#include <vector>
 
 namespace lockstep::io {
 namespace {
@@ -109,36 +107,43 @@ class Header {
 };
 
 /// One read; carries the file's name for messages.
-class Reader {
+class HeaderReader {
  public:
-  explicit Reader(const std::string& name) : name_(name) {}
+  explicit HeaderReader(const std::string& name) : name_(name) {}
 
-  Result<SafetensorsIndex> read(std::string_view text, uint64_t data_size) {
-    Header header;
-    LS_CHECK(parseHeader(text, header.value));
-    SafetensorsIndex index{.tensors = {}, .metadata = {}, .data_begin = kSafetensorsLengthBytes + text.size()};
-    for (const auto& [key, value] : header.value.items()) {
-      if (key == kSafetensorsMetadata) {
-        LS_CHECK(readMetadata(value, index));
-        continue;
-      }
-      LS_TRY(TensorEntry entry, readEntry(key, value, data_size));
-      index.tensors.emplace(key, std::move(entry));
-    }
-    LS_CHECK(checkTiling(index, data_size));
-    return index;
-  }
-
-  [[nodiscard]] Result<uint64_t> headerBytes(std::span<const std::byte> start, uint64_t file_size) const {
-    if (file_size < kSafetensorsLengthBytes)
-      return error("size", fmt::format("the file has {} bytes, fewer than the 8 of the header length", file_size));
+  Result<uint64_t> length(std::span<const std::byte> first, uint64_t size) {
+    if (first.size() < kSafetensorsLengthBytes)
+      return error("size", fmt::format("the file has {} bytes, fewer than the 8 of the header length", first.size()));
     uint64_t length = 0;
-    std::memcpy(&length, start.data(), kSafetensorsLengthBytes);
-    const uint64_t rest = file_size - kSafetensorsLengthBytes;
+    std::memcpy(&length, first.data(), kSafetensorsLengthBytes);
+    const uint64_t rest = size - kSafetensorsLengthBytes;
     if (length > rest) return error("size", fmt::format("the header should take {} bytes but {} are left in the file", length, rest));
     if (length > kMaxHeaderBytes)
       return error("size", fmt::format("the header of {} bytes is above the limit of {}", length, kMaxHeaderBytes));
     return length;
+  }
+
+  Result<SafetensorsHeader> read(std::string_view text, uint64_t data_size) {
+    Header header;
+    LS_CHECK(parseHeader(text, header.value));
+    SafetensorsHeader made;
+    for (const auto& [key, value] : header.value.items()) {
+      if (key == kSafetensorsMetadata) {
+        LS_CHECK(readMetadata(value, made));
+        continue;
+      }
+      LS_TRY(TensorEntry entry, readEntry(key, value, data_size));
+      made.entries.push_back(std::move(entry));
+    }
+    LS_CHECK(checkTiling(made.entries, data_size));
+    return made;
+  }
+
+  Status check(const Array& array, const std::string& tensor) {
+    if (array.type == ElementType::Bool && std::ranges::any_of(array.data, [](std::byte b) { return b > std::byte{1}; })) {
+      return error("tensor", fmt::format("BOOL tensor '{}' has a byte that is neither 0 nor 1", tensor));
+    }
+    return Success{};
   }
 
  private:
@@ -159,17 +164,17 @@ class Reader {
     return Success{};
   }
 
-  Status readMetadata(const Json& value, SafetensorsIndex& index) {
+  Status readMetadata(const Json& value, SafetensorsHeader& header) {
     if (!value.is_object()) return error("header", "__metadata__ is not an object");
     for (const auto& [key, text] : value.items()) {
       if (!text.is_string()) return error("header", fmt::format("the metadata '{}' is not a string", key));
-      index.metadata.emplace(key, text.get<std::string>());
+      header.metadata.emplace(key, text.get<std::string>());
     }
     return Success{};
   }
 
   Result<TensorEntry> readEntry(const std::string& name, const Json& value, uint64_t data_size) {
-    TensorEntry entry;
+    TensorEntry entry{.name = name, .shape = {}};
     if (!value.is_object()) return error("tensor", fmt::format("the entry of tensor '{}' is not an object", name));
     for (const auto& [key, unused] : value.items()) {
       if (key != "dtype" && key != "shape" && key != "data_offsets") {
@@ -211,18 +216,16 @@ class Reader {
   }
 
   /// The tensors must cover the data exactly: no overlap, no hole, nothing left over.
-  Status checkTiling(const SafetensorsIndex& index, uint64_t data_size) {
-    using Named = std::pair<const std::string, TensorEntry>;
-    std::vector<const Named*> order;
-    for (const Named& item : index.tensors) order.push_back(&item);
-    std::ranges::sort(order, {}, [](const Named* item) { return std::tuple(item->second.begin, item->second.end, item->first); });
+  Status checkTiling(const std::vector<TensorEntry>& entries, uint64_t data_size) {
+    std::vector<const TensorEntry*> order;
+    for (const TensorEntry& entry : entries) order.push_back(&entry);
+    std::ranges::sort(order, {}, [](const TensorEntry* entry) { return std::tuple(entry->begin, entry->end, entry->name); });
     uint64_t covered = 0;
-    for (const Named* item : order) {
-      const TensorEntry& entry = item->second;
-      if (entry.begin < covered) return error("offsets", fmt::format("tensor '{}' overlaps the tensor before it", item->first));
-      if (entry.begin > covered)
-        return error("offsets", fmt::format("bytes {} to {} before tensor '{}' belong to no tensor", covered, entry.begin, item->first));
-      covered = entry.end;
+    for (const TensorEntry* entry : order) {
+      if (entry->begin < covered) return error("offsets", fmt::format("tensor '{}' overlaps the tensor before it", entry->name));
+      if (entry->begin > covered)
+        return error("offsets", fmt::format("bytes {} to {} before tensor '{}' belong to no tensor", covered, entry->begin, entry->name));
+      covered = entry->end;
     }
     if (covered != data_size) return error("offsets", fmt::format("the data has {} bytes but the tensors cover {}", data_size, covered));
     return Success{};
@@ -246,20 +249,18 @@ class Reader {
 
 }  // namespace
 
-std::string_view safetensorsName(ElementType type) { return std::ranges::find(kFormats, type, &Format::type)->name; }
-
-Result<uint64_t> safetensorsHeaderBytes(std::span<const std::byte> start, uint64_t file_size, const std::string& name) {
-  return Reader(name).headerBytes(start, file_size);
+Result<uint64_t> safetensorsHeaderLength(std::span<const std::byte> first, uint64_t size, const std::string& name) {
+  return HeaderReader(name).length(first, size);
 }
 
-Result<SafetensorsIndex> parseSafetensorsHeader(std::string_view header, uint64_t data_size, const std::string& name) {
-  return Reader(name).read(header, data_size);
+Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view text, uint64_t data_size, const std::string& name) {
+  return HeaderReader(name).read(text, data_size);
 }
 
-Status checkSafetensorsValues(const Array& array, std::string_view tensor, const std::string& name) {
-  if (array.type != ElementType::Bool || std::ranges::all_of(array.data, [](std::byte b) { return b <= std::byte{1}; })) return Success{};
-  return fail("safetensors.tensor", fmt::format("BOOL tensor '{}' has a byte that is neither 0 nor 1", tensor), {.file = name},
-              "the file is damaged or not a safetensors file; write or download it again");
+Status checkTensor(const Array& array, const std::string& tensor, const std::string& name) {
+  return HeaderReader(name).check(array, tensor);
 }
+
+std::string_view safetensorsTypeName(ElementType type) { return std::ranges::find(kFormats, type, &Format::type)->name; }
 
 }  // namespace lockstep::io
