@@ -138,10 +138,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_part = lane % across;
   // Keys that the query sees: the queries are at the last positions.
   if (lane == 0) {
-    let length = load_length(batch);
-    seen_by_all = u32(clamp(length, i32(queries) - i32(query) - 1, i32(keys + queries)) - (i32(queries) - i32(query) - 1));
+    let length = clamp(load_length(batch), 0, i32(keys));
+    seen_by_all = u32(max(length - (i32(queries) - i32(query) - 1), 0));
     if (own == 1) {
-      own_begins = u32(clamp(length, i32(queries), i32(keys + queries)) - i32(queries));
+      own_begins = u32(max(length - i32(queries), 0));
     }
   }
   let seen = min(workgroupUniformLoad(&seen_by_all), keys);

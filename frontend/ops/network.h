@@ -76,9 +76,11 @@ struct AttentionOptions {
   /// and sees the keys up to there. Others are not read, so one program with room for S positions takes the time of those that are there.
   /// Without any visible key a row is NaN; a length above S counts as S. Not together with causal, offset or mask.
   std::optional<Tensor> length = {};
-  /// With causal or length: the query at position i sees keys j with i - j < window alone; 0: all up to its own. All of k and v are read.
+  /// With causal or length: the query at position i sees keys j with i - j < window alone; 0: all up to its own. All of k
+  /// and v are read, but for up to 16 queries with length.
   int64_t window = 0;
-  /// Scores s become cap tanh(s / cap), scaled but not masked yet (Gemma 2); 0: as they are. Above 0 the scores are kept in memory.
+  /// Scores s become cap tanh(s / cap), scaled but not masked yet (Gemma 2); 0: as they are. Above 0 the scores are kept in memory,
+  /// but for up to 16 queries with length.
   double soft_cap = 0;
 };
 /// softmax(scale q k^T + mask) v for q [..., H, T, D], k [..., Hkv, S, D], v [..., Hkv, S, E]: [..., H, T, E]. Hkv divides H: each head of

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/graph/own_rows.h"
 
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/graph/op_def.h"
@@ -60,9 +62,19 @@ std::optional<std::vector<ValueId>> withOwnRows(const Graph& graph, const Node& 
 }  // namespace
 
 Graph ownRows(const Graph& graph) {
-  Graph out = graph;
+  std::map<NodeId, std::vector<ValueId>> changed;
   for (const NodeId id : graph.body().nodes) {
-    if (const auto operands = withOwnRows(graph, graph[id])) out.nodes[id.index()].operands = *operands;
+    if (auto operands = withOwnRows(graph, graph[id])) changed.emplace(id, std::move(*operands));
+  }
+  // Whatever else reads a cache needs it written, and the queries may need that: then attention cannot come before.
+  std::set<ValueId> read;
+  for (const NodeId id : graph.body().nodes) {
+    if (!changed.contains(id)) read.insert(graph[id].operands.begin(), graph[id].operands.end());
+  }
+  Graph out = graph;
+  for (const auto& [id, operands] : changed) {
+    const std::vector<ValueId>& before = graph[id].operands;
+    if (!read.contains(before[1]) && !read.contains(before[2])) out.nodes[id.index()].operands = operands;
   }
   return out;
 }

@@ -44,8 +44,9 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   wide.insert(wide.end(), {e.queries, e.keys});
   const Shape shape(wide);
   const auto numbers = [&](int64_t count) { return b.make("arange", {}, {{"n", count}, {"dtype", DType::I32}}); };
+  const ValueId length = b.make("min", {operands[3], b.constant(static_cast<double>(e.keys), b.typeOf(operands[3]))});
   const ValueId query = b.broadcastTo(b.reshape(numbers(e.queries), Shape{e.queries, 1}), shape);
-  const ValueId first = b.add(b.broadcastTo(b.reshape(operands[3], Shape(aligned)), shape), -static_cast<double>(e.queries));
+  const ValueId first = b.add(b.broadcastTo(b.reshape(length, Shape(aligned)), shape), -static_cast<double>(e.queries));
   const ValueId key = b.broadcastTo(numbers(e.keys), shape), place = b.add(first, query);
   ValueId hidden = b.make("greater", {key, place});
   if (const int64_t window = windowOf(node); window > 0) {

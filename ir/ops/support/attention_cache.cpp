@@ -51,7 +51,9 @@ std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
   };
   Tensor out{c.results[0], {}};
   for (int64_t batch = 0; batch < e.batches(); ++batch) {
-    const auto positions = static_cast<int64_t>(length[length.size() == 1 ? 0 : static_cast<size_t>(batch / e.heads)]);
+    // More keys than there are count as all of them.
+    const auto named = static_cast<int64_t>(length[length.size() == 1 ? 0 : static_cast<size_t>(batch / e.heads)]);
+    const int64_t positions = std::min(named, e.keys);
     const int64_t head = batch / e.group(), first_own = positions - e.queries;
     for (int64_t query = 0; query < e.queries; ++query) {
       const int64_t seen = std::clamp<int64_t>(positions - e.queries + query + 1, 0, e.keys), row = batch * e.queries + query;
