@@ -20,7 +20,8 @@ struct LanguageStart {
   std::optional<ParameterValues> values = {};  ///< absent: random ones
 };
 
-/// A small model of the form of Qwen 3 with a byte-level BPE that is learned from the text. Where the text has conversations, so has the tokenizer a template.
+/// A small model of the form of Qwen 3 with a byte-level BPE that is learned from the text. Where the text has conversations, so has the
+/// tokenizer a template.
 LanguageStart newLanguageStart(const std::string& text);
 /// Of a folder of Hugging Face. Errors of LanguageConfig::load(), llm::readTokenizerFiles() and loadWeights().
 LanguageStart languageStartOf(const std::filesystem::path& folder);

@@ -130,7 +130,7 @@ Recipe tiny_llm() {
           .report_every = 50,
           .measure_every = 100,
           .chunk = 10,
-          .goal = Goal{"perplexity", Goal::Kind::AtMost, 1.45, 600},
+          .goal = Goal{"perplexity", Goal::Kind::AtMost, 1.42, 600},
           .data = "a file of text",
           .model = "a folder with a language model of Hugging Face",
           .make = make_experiment<TinyLlm>};

@@ -213,6 +213,24 @@ TEST_P(Inferences, may_compare_a_state_with_what_it_was) {
   }
 }
 
+struct Wide : Module {
+  Parameter head{*this, "head", {3}, init::randn(1)}, wide{*this, "wide", {4100, 4200}, init::constant(0.5)},
+      tail{*this, "tail", {5}, init::randn(1)};
+};
+
+// More than what is written at once.
+TEST(LargeInference, begins_with_the_values_of_its_initializers) {
+  auto net = forward<Wide>(
+      {.forward = [](const Wide& model, const Inputs&) -> Outputs { return sum(model.wide) + sum(model.head) + sum(model.tail); },
+       .device = "reference",
+       .seed = 3});
+  const ParameterValues values = net.download();
+  const Wide model;
+  uint32_t index = 0;
+  for (const NamedParameter& named : model.parameters())
+    EXPECT_TRUE(values.at(named.name) == named.parameter->initial(3, index++)) << named.name;
+}
+
 TEST(Outputs, have_names_of_their_own) {
   const auto codeOf = [](std::function<Outputs(const Statistics&, const Inputs&)> function) {
     InferenceSpec<Statistics> spec = computing("reference");
