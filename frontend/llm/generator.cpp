@@ -132,6 +132,16 @@ struct Generator::Impl {
     }
   }
 
+  StepProfile profile(const Where& where) {
+    check(std::vector<TokenList>(lengths.size(), TokenList{0}), false, where);
+    TokenList ids(lengths.size()), at(lengths.begin(), lengths.end()), count(lengths.size(), 1);
+    Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
+    if (options.samples) addSamplingValues(batch, {}, {at});
+    StepProfile measured = step.profile(batch, where);
+    for (int64_t& length : lengths) ++length;
+    return measured;
+  }
+
   /// `largest` is that after the last token of a sequence.
   void checkLogits(size_t sequence, const Where& where) const {
     if (std::isfinite(largest[sequence])) return;
@@ -348,6 +358,21 @@ int64_t Generator::length(size_t sequence) const {
   return impl_->lengths[sequence];
 }
 
+GeneratorMemory Generator::memory() const {
+  GeneratorMemory memory{.activations = impl_->step.facts().workspace_bytes};
+  const LanguageModel& model = impl_->step.model().model;
+  for (const NamedParameter& named : model.parameters()) memory.weights += named.parameter->type().byteSize();
+  for (const NamedBuffer& named : model.buffers()) memory.weights += named.buffer->type().byteSize();
+  for (const auto& buffer : impl_->kept()) memory.states += buffer->type().byteSize();
+  return memory;
+}
+StepProfile Generator::profile(Where where) { return impl_->profile(where); }
+void Generator::pretend(int64_t length, Where where) {
+  if (length < 0 || length > impl_->options.positions)
+    refuse("room", fmt::format("{} tokens, and there is room for {}", length, impl_->options.positions),
+           "make the generator with more positions", where);
+  std::ranges::fill(impl_->lengths, length);
+}
 void Generator::restart() { impl_->restart(); }
 
 Fed Generator::feed(const std::vector<TokenList>& tokens, bool every, Where where) { return impl_->feed(tokens, {.every = every}, where); }

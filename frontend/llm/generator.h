@@ -16,6 +16,7 @@
 #include "frontend/trace/host_values.h"
 #include "frontend/trace/tensor.h"
 #include "frontend/train/program_facts.h"
+#include "frontend/train/step_profile.h"
 #include "ir/support/where.h"
 
 namespace lockstep::llm {
@@ -35,6 +36,7 @@ struct GeneratorOptions {
   std::optional<nn::WeightFormat> weights = {};
   DType cache = DType::F32;  ///< of keys and values: F32, F16 or BF16
   bool samples = false;      ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
+  std::string dump_ir = {};  ///< folder for the program of one token after each pass and its kernels; empty: none
 };
 
 struct GenerateOptions {
@@ -46,6 +48,13 @@ struct GenerateOptions {
 struct Fed {
   TokenList next;                          ///< of each sequence the token to follow
   std::vector<std::vector<float>> logits;  ///< of each sequence [tokens, vocabulary], where they were asked for
+};
+
+/// Bytes on the device.
+struct GeneratorMemory {
+  uint64_t weights = 0;
+  uint64_t states = 0;       ///< keys and values of attention, what mixers go on from, and which ids were fed where that is asked for
+  uint64_t activations = 0;  ///< temporaries of the program of one token
 };
 
 /// What one sequence has been fed, as its model keeps it. It goes into any generator of the same model, positions and chunk; into another
@@ -94,6 +103,11 @@ class Generator {
   Fed feed(const std::vector<TokenList>& tokens, bool every = false, Where where = Where::current());
   /// The same, with `next` chosen by these settings. They are values: no program is compiled for them.
   Fed feed(const std::vector<TokenList>& tokens, const SamplingOptions& sampling, Where where = Where::current());
+  [[nodiscard]] GeneratorMemory memory() const;
+  /// For measurements: as if each sequence had been fed so many tokens, whatever they were.
+  void pretend(int64_t length, Where where = Where::current());
+  /// feed() of one token to each sequence, with timestamps; its result is dropped. Error "vulkan.timestamps" on a device without clocks.
+  StepProfile profile(Where where = Where::current());
   /// Tokens that a sequence has been fed.
   [[nodiscard]] int64_t length(size_t sequence) const;
   /// A sequence, to go on later or several times.

@@ -182,6 +182,7 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const Ge
       .forward = [options](const GeneratorSession& session, const Inputs& in) { return advance(session, in, options); },
       .device = options.device,
       .seed = 0,
+      .dump_ir = options.dump_ir,
       .updates_buffers = true,
       .make = [&] { return std::make_unique<GeneratorSession>(config, options); }};
   return forward<GeneratorSession>(std::move(spec), where);

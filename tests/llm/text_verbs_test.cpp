@@ -77,6 +77,19 @@ class TextVerbs : public ::testing::Test {
   ParameterValues values_;
 };
 
+TEST_F(TextVerbs, a_token_can_be_profiled_and_explored) {
+  ::setenv("LOCKSTEP_CACHE_DIR", (scratch_ / "cache").c_str(), 1);
+  const Outcome profile = run("profile", "--steps 2 --weights int8");
+  EXPECT_EQ(profile.status, 0) << profile.err;
+  EXPECT_NE(profile.out.find("medians of 2 steps"), std::string::npos) << profile.out;
+  EXPECT_NE(profile.out.find("attend_cache"), std::string::npos) << profile.out;
+  EXPECT_NE(profile.out.find("memory: weights "), std::string::npos) << profile.out;
+  const Outcome explored = run("explore", "--json");
+  EXPECT_EQ(explored.status, 0) << explored.err;
+  EXPECT_NE(explored.out.find("cached_attention"), std::string::npos);
+  ::unsetenv("LOCKSTEP_CACHE_DIR");
+}
+
 TEST_F(TextVerbs, generate_goes_on_with_a_text) {
   const Outcome outcome = run("generate", "--prompt ab");
   EXPECT_EQ(outcome.status, 0) << outcome.err;

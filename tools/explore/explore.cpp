@@ -13,6 +13,7 @@
 #include "frontend/io/jsonl.h"
 #include "frontend/io/temporary_folder.h"
 #include "tools/explore/explore_data.h"
+#include "tools/language/measured_model.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -36,6 +37,19 @@ std::vector<double> measure(Experiment& experiment) {
     medians.push_back(series[kMeasuredSteps / 2]);
   }
   return medians;
+}
+
+/// The same of a token of a language model.
+Status compileModel(const std::string& model, const std::string& device, const fs::path& folder, ExploreFacts& facts) {
+  LS_TRY(llm::Generator generator, generatorToMeasure(model, device, {}, 0, folder.string()));
+  try {
+    for (const ProfiledCommand& command : measureProfile(stepOf(generator), kMeasuredSteps).commands)
+      facts.seconds.push_back(command.seconds);
+  } catch (const Error& error) {
+    if (error.code() != "vulkan.timestamps") throw;
+  }
+  facts.device = fmt::format("{} ({})", generator.facts().device, generator.facts().device_name);
+  return Success{};
 }
 
 /// Compiles a sample into the folder and measures its step.
@@ -68,8 +82,8 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   std::string input, device = "auto", output, sources = ".";
   bool json = false;
   Options options("lockstep explore", "Makes one HTML page that shows how a model became kernels.");
-  options.argument(input, "NAME", "a sample, or a folder that --dump-ir wrote");
-  options.value(device, "--device", fmt::format("of a sample: {}", console::kDevices));
+  options.argument(input, "NAME", "a sample, a folder with a language model, or one that --dump-ir wrote");
+  options.value(device, "--device", fmt::format("of a sample or a model: {}", console::kDevices));
   options.value(output, "-o,--out", "the file, - for the terminal; by default NAME.html");
   options.value(sources, "--sources", "the folder below which the model's source files lie; no other files are read");
   options.flag(json, "--json", "only the data, on the terminal or with --out in a file");
@@ -84,10 +98,14 @@ Result<ExitCode> exploreVerb(Arguments arguments) {
   facts.sources = {sources};
   fs::path dump = input;
   std::optional<io::TemporaryFolder> temporary;
-  if (recipe != nullptr) {
+  const bool is_model = recipe == nullptr && isLanguageModel(input);
+  if (recipe != nullptr || is_model) {
     LS_TRY(temporary, io::TemporaryFolder::make("lockstep-explore"));
-    facts.known = sampleSources();
     dump = temporary->path();
+  }
+  if (is_model) LS_CHECK(compileModel(input, device, dump, facts));
+  if (recipe != nullptr) {
+    facts.known = sampleSources();
     compileSample(*recipe, device, dump, facts);
   }
   LS_TRY(std::string text, exploreData(dump, facts));

@@ -8,6 +8,7 @@
 #include "examples/recipes.h"
 #include "experiment/command_line.h"
 #include "frontend/io/file.h"
+#include "tools/language/measured_model.h"
 #include "tools/profile/profile_text.h"
 #include "tools/tune/sample_kernels.h"
 #include "tools/tune/tuner.h"
@@ -18,7 +19,8 @@ namespace {
 
 struct Choices {
   std::string name, second, trace;
-  int64_t steps = 20;
+  WeightChoices weights = {};
+  int64_t steps = 20, context = 0;
   bool json = false, all = false, alternatives = false, remeasure = false, diff = false;
 };
 
@@ -70,7 +72,40 @@ Status addAlternatives(Profile& profile, const std::string& sample, const Experi
   return Success{};
 }
 
+void setDevice(Profile& profile, const DeviceInfo& device, const Peaks& peaks, const ProgramFacts& facts) {
+  profile.device = device.id;
+  profile.device_name = device.name;
+  profile.driver = device.driver;
+  profile.peaks = peaks;
+  profile.plans = facts.plans;
+  profile.measured_plans = facts.measured_plans;
+}
+
+Status printMeasured(const Choices& choices, const Profile& profile) {
+  if (!choices.trace.empty()) LS_CHECK(io::writeFileAtomically(choices.trace, std::string_view(traceJson(profile))));
+  if (choices.json) {
+    fmt::print("{}\n", profileJson(profile));
+  } else {
+    fmt::print("{}", profileText(profile, {.all = choices.all, .colour = console::hasColors(stdout)}));
+  }
+  return Success{};
+}
+
+Result<ExitCode> printModelProfile(const Choices& choices, const std::string& device_name) {
+  if (choices.alternatives) return usage("argument", "--alternatives is of samples", "leave it out");
+  LS_TRY(const ChosenDevice device, chooseDevice(device_name));
+  LS_TRY(const Peaks peaks, peaksOf(device.info, choices.remeasure));
+  LS_TRY(llm::Generator generator, generatorToMeasure(choices.name, device.info.id, choices.weights, choices.context));
+  Profile profile = measureProfile(stepOf(generator), choices.steps);
+  profile.sample = choices.name;
+  setDevice(profile, device.info, peaks, generator.facts());
+  LS_CHECK(printMeasured(choices, profile));
+  if (!choices.json) fmt::print("{}\n", memoryText(generator.memory()));
+  return ExitCode::Ok;
+}
+
 Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options) {
+  if (isLanguageModel(choices.name)) return printModelProfile(choices, options.device);
   LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), choices.name));
   LS_CHECK(experiment::checkData(examples::recipes(), *recipe, options.data));
   options.steps = recipe->steps;  // schedules are those of a whole run
@@ -81,20 +116,9 @@ Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options)
   const std::unique_ptr<Experiment> experiment = recipe->make(options);
   Profile profile = measureProfile(experiment->trainer(), [&](uint64_t step) { return experiment->batch(step); }, choices.steps);
   profile.sample = recipe->name;
-  profile.device = device.info.id;
-  profile.device_name = device.info.name;
-  profile.driver = device.info.driver;
-  profile.peaks = peaks;
-  const ProgramFacts facts = experiment->trainer().facts();
-  profile.plans = facts.plans;
-  profile.measured_plans = facts.measured_plans;
+  setDevice(profile, device.info, peaks, experiment->trainer().facts());
   if (choices.alternatives) LS_CHECK(addAlternatives(profile, choices.name, options));
-  if (!choices.trace.empty()) LS_CHECK(io::writeFileAtomically(choices.trace, std::string_view(traceJson(profile))));
-  if (choices.json) {
-    fmt::print("{}\n", profileJson(profile));
-  } else {
-    fmt::print("{}", profileText(profile, {.all = choices.all, .colour = console::hasColors(stdout)}));
-  }
+  LS_CHECK(printMeasured(choices, profile));
   return ExitCode::Ok;
 }
 
@@ -103,12 +127,14 @@ Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options)
 Result<ExitCode> profileVerb(Arguments arguments) {
   Choices choices;
   ExperimentOptions options;
-  Options parser("lockstep profile", "Shows where the time of a sample's training step goes; docs/profile.md says how to read it.");
-  parser.argument(choices.name, "NAME", "which sample; with --diff a profile before");
+  Options parser("lockstep profile", "Shows where the time of a training step, or of a token, goes; docs/profile.md says how to read it.");
+  parser.argument(choices.name, "NAME", "which sample, or a folder with a language model; with --diff a profile before");
   parser.argument(choices.second, "AFTER", "with --diff a profile after", false);
   parser.value(options.device, "--device", console::kDevices);
   parser.value(choices.steps, "--steps", "steps that are measured; times are their medians");
   parser.value(options.data, "--data", "file or folder with real data, for samples that have some");
+  choices.weights.addTo(parser);
+  parser.value(choices.context, "--context", "of a language model: room for so many tokens, half of which are fed; 0: 1024 at most");
   parser.list(options.disable, "--disable-pass", "leave out an optional pass");
   parser.flag(choices.all, "--all", "one line per dispatch, not one per kernel");
   parser.flag(choices.alternatives, "--alternatives", "measure other plans of the longest kernels, too");
