@@ -145,7 +145,7 @@ const std::array kPasses{
          kInLoops},
     Pass{{"ownRows", Stage::Primitive, Stage::Primitive, "attention reads the last rows of a cache where they were made",
           Disabling::LeavesOut},
-         nullptr,
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return ownRows(g); },
          kInLoops},
     Pass{{"channelsLast", Stage::Primitive, Stage::Primitive,

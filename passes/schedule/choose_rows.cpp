@@ -101,8 +101,10 @@ std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) 
   if (q.profile.style == ExecutionStyle::Cpu) return has_sums ? std::nullopt : holdRowsOnCpu(q, phases);
   HeldRowsPlan plan{.width = widthOfRows(q, phases)};
   // A lone row has a workgroup as large as those of other small kernels, so that it can be merged with them.
-  const bool is_lone = rows == 1 && columns % cost::kLeastWorkgroup == 0 && columns < cost::kLeastWorkgroup * plan.width;
-  if (is_lone) plan.width = std::max(columns / cost::kLeastWorkgroup, phases.wordElements(q.body));
+  // Vectors have 1, 2, 4 or 8 elements: those of three lie apart in memory.
+  const int64_t of_each = columns / cost::kLeastWorkgroup;
+  const bool is_lone = rows == 1 && columns % cost::kLeastWorkgroup == 0 && of_each < plan.width && isPowerOfTwo(of_each);
+  if (is_lone) plan.width = std::max(of_each, phases.wordElements(q.body));
   const int64_t places = columns / plan.width, row_words = phases.rowWordElements(q.body);
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
   const int64_t wanted = has_sums ? std::min(cost::kHeldBesideSums, wantedPerLane(columns)) : wantedPerLane(columns);

@@ -68,8 +68,10 @@ class Rows : public ::testing::TestWithParam<RowsRun> {};
 INSTANTIATE_TEST_SUITE_P(SubgroupRows, Rows,
                          ::testing::Values(RowsRun{"reference", 1024, 16, 32}, RowsRun{"reference", 515, 64, 8},
                                            RowsRun{"reference", 77, 516, 64}, RowsRun{"reference", 9, 4099, 4},
-                                           RowsRun{"vulkan", 1024, 16, 0}, RowsRun{"vulkan", 515, 64, 0}, RowsRun{"vulkan", 77, 516, 0},
-                                           RowsRun{"vulkan", 9, 4099, 0}),
+                                           RowsRun{"reference", 1, 128, 32}, RowsRun{"reference", 1, 192, 32},
+                                           RowsRun{"reference", 1, 320, 32}, RowsRun{"reference", 1, 448, 32},
+                                           RowsRun{"reference", 1, 192, 1}, RowsRun{"vulkan", 1024, 16, 0}, RowsRun{"vulkan", 515, 64, 0},
+                                           RowsRun{"vulkan", 77, 516, 0}, RowsRun{"vulkan", 9, 4099, 0}),
                          [](const auto& info) {
                            return fmt::format("{}_{}x{}_{}", info.param.device, info.param.rows, info.param.columns,
                                               info.param.subgroup_size);
