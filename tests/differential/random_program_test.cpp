@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs agree between the f64 evaluator, the reference and Vulkan, fused and not, with shared memory and without. RC_PARAMS sets
-// how many and from which seed: RC_PARAMS="max_success=10000 seed=1" random_program_test.
+// Random programs agree between the f64 evaluator, the reference and Vulkan, fused and not, with shared memory and without, and as they are
+// planned for GPUs. RC_PARAMS sets how many and from which seed: RC_PARAMS="max_success=10000 seed=1" random_program_test.
 #include <fmt/ranges.h>
 #include <rapidcheck.h>
+
+#include <map>
 
 #include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
 #include "tests/differential/random_program.h"
+#include "tests/passes/gpu_profile.h"
+#include "tests/passes/profiled_device.h"
 
 namespace lockstep {
 namespace {
@@ -28,10 +32,22 @@ double distance(const std::vector<graph::Tensor>& got, const std::vector<graph::
   return worst;
 }
 
+/// The reference with plans that no CPU gets: those of a large GPU, and of any GPU.
+const std::map<std::string, detail::Device>& plannedDevices() {
+  static const std::map<std::string, detail::Device> all = [] {
+    program::DeviceProfile large = gpuProfile();
+    large.parallel_units = 132;
+    return std::map<std::string, detail::Device>{{"as a large GPU", profiledDevice("reference", large)},
+                                                 {"as any GPU", portableDevice("reference")}};
+  }();
+  return all;
+}
+
 std::vector<graph::Tensor> runOn(const RandomProgram& program, const std::string& device, std::vector<std::string> disable = {}) {
+  const auto planned = plannedDevices().find(device);
   return runGraph(program.graph, program.leaves,
-                  {.device = device,
-                   .opened = openedDevice(device),
+                  {.device = planned != plannedDevices().end() ? "reference" : device,
+                   .opened = planned != plannedDevices().end() ? &planned->second : openedDevice(device),
                    .gradients = !program.wrt.empty(),
                    .wrt = program.wrt,
                    .disable = std::move(disable)});
@@ -61,6 +77,7 @@ void agreesEverywhere() {
     check(program, want, device, "");
     check(program, want, device, "fuse");
   }
+  for (const auto& [name, device] : plannedDevices()) check(program, want, name, "");
   // Sharing memory changes no bit.
   std::vector<graph::Tensor> pooled = runOn(program, "reference"), unpooled = runOn(program, "reference", {"planBuffers"});
   for (size_t n = 0; n < pooled.size(); ++n) RC_ASSERT(pooled[n].data == unpooled[n].data);
