@@ -99,8 +99,10 @@ class Reorderer {
       has_sum = true;
       return graph_.shapeOf(node.operands[0]).elementCount() <= cost::kMostReordered && isWeighted(node.operands[0]);
     }
-    return isPlain(node) && !std::get<ElementLowering>(*node.op->lower).transcendental && ++operations <= kMostOperations &&
-           std::ranges::all_of(node.operands, [&](ValueId operand) { return isMade(operand, has_sum, operations); });
+    if (!isPlain(node) || std::get<ElementLowering>(*node.op->lower).transcendental) return false;
+    ++operations;
+    const auto isMadeToo = [&](ValueId operand) { return isMade(operand, has_sum, operations); };
+    return operations <= kMostOperations && std::ranges::all_of(node.operands, isMadeToo);
   }
 
   ValueId reordered(ValueId value, Chain chain) {

@@ -11,6 +11,7 @@
 
 #include "console/text_format.h"
 #include "frontend/llm/stored_weights.h"
+#include "tools/verb.h"
 
 namespace lockstep::tools {
 

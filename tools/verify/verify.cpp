@@ -5,6 +5,7 @@
 #include <array>
 #include <regex>
 
+#include "frontend/nn/weight_format.h"
 #include "ir/support/nearest.h"
 #include "tools/verb.h"
 #include "tools/verify/golden_executor.h"
