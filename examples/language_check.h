@@ -22,7 +22,7 @@ class LanguageCheck {
   /// "heldout_loss" in nats per token, and "perplexity", of each token but the first of a window. Where the text has conversations also
   /// "answers": the share of answers of which each token is the likeliest one, of those whose document is in one window.
   Metrics measure();
-  /// How the model goes on with the text, and what it answers.
+  /// What the model writes after the beginning of a text, and what it answers.
   std::vector<Exhibit> exhibits();
   /// The logits of two short prompts and the likeliest tokens after them, as `lockstep verify llm` reads them.
   io::TensorFile expectations();

@@ -15,6 +15,7 @@
 
 namespace lockstep::io {
 
+/// It reads and does not map the file: a mapped file that somebody makes shorter ends the process.
 class TensorReader {
  public:
   struct Place {

@@ -90,7 +90,7 @@ Status checkStored(const LanguageConfig& config, const WeightSource& source) {
   };
   for (const auto& [its, type] : wanted) {
     const auto found = source.tensors.find(its);
-    if (found == source.tensors.end()) return wrong(fmt::format("there is no tensor '{}', {}", its, toString(type)));
+    if (found == source.tensors.end()) return wrong(fmt::format("tensor '{}', {}, is missing", its, toString(type)));
     const WeightSource::Facts& facts = found->second;
     if (facts.type != detail::elementType(type.dtype) || facts.shape != type.shape.extents())
       return wrong(fmt::format("tensor '{}' is {}, wanted {}", its, describe(facts), toString(type)));
@@ -112,7 +112,7 @@ Result<std::string> withQuantizationConfig(const LanguageConfig& config) {
       fmt::format(R"("quantization_config": {{"quant_method": "lockstep", "weights": "{}"}})", toString(config.weights));
   std::string json = std::regex_replace(config.config_json, kNull, entry, std::regex_constants::format_first_only);
   if (json == config.config_json) json.insert(std::min(json.find('{'), json.size() - 1) + 1, fmt::format("\n  {},", entry));
-  // Of a folder that has small weights already the key comes twice, which is no JSON.
+  // Of a folder that has small weights already the key would come twice, which is refused.
   Result<LanguageConfig> read = LanguageConfig::parse(json, "config.json", config.generation_json);
   if (read.ok()) read->config_json = config.config_json;
   if (read.ok() && *read == config) return json;

@@ -39,7 +39,7 @@ std::string Weight::path() const {
 const Parameter& Weight::parameter() const {
   if (parameter_) return *parameter_;
   throw Error({.code = "weight.parameter",
-               .message = fmt::format("'{}' is kept as {} and is no parameter", path(), toString(options_.format)),
+               .message = fmt::format("'{}' is kept as {} and is not a parameter", path(), toString(options_.format)),
                .where = detail::toLocation(where_),
                .notes = {},
                .remedy = "make the model with weights of f32"});
@@ -68,7 +68,7 @@ Tensor Weight::product(const Tensor& x, Where where) const {
 }
 
 Tensor Weight::rows(const Tensor& indices, Where where) const {
-  if (options_.sums != SumAxis::Last) internalError("rows of a matrix that is no table");
+  if (options_.sums != SumAxis::Last) internalError("rows of a matrix that is not a table");
   if (parameter_) return embedding(parameter_->tensor(where), indices, where);
   // Rows are taken before they become f32: nothing keeps the whole table in f32.
   const Tensor flat = reshape(indices, {-1}, where);

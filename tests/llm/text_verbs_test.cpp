@@ -88,6 +88,8 @@ TEST_F(TextVerbs, a_token_can_be_profiled_and_explored) {
   EXPECT_EQ(explored.status, 0) << explored.err;
   EXPECT_NE(explored.out.find("cached_attention"), std::string::npos);
   ::unsetenv("LOCKSTEP_CACHE_DIR");
+  expectError("profile", "--disable-pass fuse", 2, "usage.argument");
+  EXPECT_NE(runTool(scratch_, "profile sine --device reference --weights int8").err.find("are for language models"), std::string::npos);
 }
 
 TEST_F(TextVerbs, generate_goes_on_with_a_text) {

@@ -71,8 +71,8 @@ Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextMode
   const bool counts = console::isTerminal(stderr);
   const auto progress = [&](size_t done, size_t all) {
     if (counts) fmt::print(stderr, "\rreading {}: {} of {} tensors", files.folder, done, all);
-    if (!counts && done == 1) fmt::print(stderr, "reading {}", files.folder);
-    if (done == all) fmt::print(stderr, "\n");
+    if (!counts && done == 1) fmt::print(stderr, "reading {}\n", files.folder);
+    if (counts && done == all) fmt::print(stderr, "\n");
   };
   return llm::Generator::load(config, files.folder,
                               {.device = choices.device,

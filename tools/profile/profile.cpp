@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "console/color.h"
@@ -91,9 +92,12 @@ Status printMeasured(const Choices& choices, const Profile& profile) {
   return Success{};
 }
 
-Result<ExitCode> printModelProfile(const Choices& choices, const std::string& device_name) {
-  if (choices.alternatives) return usage("argument", "--alternatives is of samples", "leave it out");
-  LS_TRY(const ChosenDevice device, chooseDevice(device_name));
+Result<ExitCode> printModelProfile(const Choices& choices, const ExperimentOptions& options) {
+  if (choices.alternatives || !options.data.empty() || !options.disable.empty())
+    return usage("argument",
+                 fmt::format("--alternatives, --data and --disable-pass are for samples, and '{}' is a language model", choices.name),
+                 "leave them out");
+  LS_TRY(const ChosenDevice device, chooseDevice(options.device));
   LS_TRY(const Peaks peaks, peaksOf(device.info, choices.remeasure));
   LS_TRY(llm::Generator generator, generatorToMeasure(choices.name, device.info.id, choices.weights, choices.context));
   Profile profile = measureProfile(stepOf(generator), choices.steps);
@@ -105,9 +109,14 @@ Result<ExitCode> printModelProfile(const Choices& choices, const std::string& de
 }
 
 Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options) {
-  if (isLanguageModel(choices.name)) return printModelProfile(choices, options.device);
+  if (isLanguageModel(choices.name)) return printModelProfile(choices, options);
   LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), choices.name));
   LS_CHECK(experiment::checkData(examples::recipes(), *recipe, options.data));
+  LS_TRY(const std::optional<nn::WeightFormat> format, choices.weights.weights());
+  LS_TRY(const graph::DType cache, choices.weights.cache());
+  if (format || cache != graph::DType::F32 || choices.context != 0)
+    return usage("argument", fmt::format("--weights, --cache and --context are for language models, and {} is a sample", recipe->name),
+                 "leave them out, or give the folder of a model");
   options.steps = recipe->steps;  // schedules are those of a whole run
   options.seed = recipe->seed;
   LS_TRY(const ChosenDevice device, chooseDevice(options.device));
