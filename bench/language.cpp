@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time per token of language models in the shapes of published ones, with random weights and 512 tokens before: one sequence, 32 of them,
 // and a prompt of 2048 tokens. Beside it the least time that reading takes: bytes of all commands by the measured rate of copies, and
-// levels by the time of one. usage: bench_language [--short] [--weights FORMAT] [--model NAME] [DEVICE]   one line each; peer_language.py
-// is the same in PyTorch
+// levels by the time of one. usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [DEVICE]   one line each, and on
+// request where the time of a token goes; peer_language.py is the same in PyTorch
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +17,8 @@
 #include "frontend/llm/language_model.h"
 #include "runtime/memory_array.h"
 #include "tools/profile/peaks.h"
+#include "tools/profile/profile_data.h"
+#include "tools/profile/profile_text.h"
 
 namespace {
 
@@ -51,12 +53,16 @@ class RandomWords {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<uint32_t>(state_ >> 32);
   }
-  /// A word of two f16 or bf16, or of one f32, with the given exponent and any sign and mantissa.
+  /// Words of two f16 or bf16, or of one f32, with the given exponent and any sign and mantissa. They repeat after 16 MiB: to make all of
+  /// them takes longer than what is measured.
   void fill(Array& array, uint32_t exponent, uint32_t free) {
-    for (size_t i = 0; i + sizeof(uint32_t) <= array.data.size(); i += sizeof(uint32_t)) {
+    constexpr size_t kPeriod = size_t{1} << 24;
+    const size_t size = array.data.size();
+    for (size_t i = 0; i + sizeof(uint32_t) <= std::min(size, kPeriod); i += sizeof(uint32_t)) {
       const uint32_t word = exponent | (next() & free);
       std::memcpy(array.data.data() + i, &word, sizeof word);
     }
+    for (size_t i = kPeriod; i < size; i += kPeriod) std::memcpy(array.data.data() + i, array.data.data(), std::min(kPeriod, size - i));
   }
 
  private:
@@ -114,8 +120,17 @@ struct Run {
   std::string device;
   lockstep::nn::WeightFormat format;
   lockstep::tools::Peaks peaks;
-  bool is_short = false;
+  bool is_short = false, with_profile = false;
 };
+
+/// Where the time of a step goes. `before` comes before each one, and keeps the clocks up.
+template <class Before, class Step, class Timed>
+void printProfile(const std::string& name, const Run& run, const Before& before, const Step& step, const Timed& timed) {
+  lockstep::tools::Profile profile =
+      lockstep::tools::measureProfile(lockstep::tools::ProfiledStep{.prepare = before, .submit = [] {}, .wait = step, .timed = timed}, 5);
+  profile.sample = name, profile.device = run.device, profile.peaks = run.peaks;
+  fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
+}
 
 void reportDecoding(const Shape& shape, const llm::LanguageConfig& config, const Run& run, int64_t sequences) {
   const int64_t before = run.is_short ? 16 : 512, tokens = run.is_short ? 8 : 64;
@@ -142,6 +157,16 @@ void reportDecoding(const Shape& shape, const llm::LanguageConfig& config, const
       "{:13} {:8} batch {:2} {:9.1f} us per token, {:7.0f} tokens per second, {:5.1f} % of the bound ({} MB, {} dispatches, {} levels)\n",
       shape.name, toString(run.format), sequences, 1e6 * seconds, static_cast<double>(sequences) / seconds, 100 * least / seconds,
       bytes / 1000000, facts.dispatches, facts.levels);
+  if (run.with_profile) {
+    const auto warm = [&] {
+      generator.pretend(before);
+      (void)generator.extend(first, {.tokens = tokens, .stop_at_end = false});
+      generator.pretend(before);
+    };
+    printProfile(
+        fmt::format("a token of {} {} by {} sequences", shape.name, toString(run.format), sequences), run, warm,
+        [&] { (void)generator.feed(first); }, [&] { return generator.profile(); });
+  }
   std::fflush(stdout);
 }
 
@@ -158,6 +183,16 @@ void reportPrompt(const Shape& shape, const llm::LanguageConfig& config, const R
     (void)generator.feed(prompt);
   });
   fmt::print("{:13} {:8} prompt of {} {:9.2f} ms\n", shape.name, toString(run.format), tokens, 1e3 * seconds);
+  if (run.with_profile) {
+    const auto warm = [&] {
+      generator.restart();
+      (void)generator.feed(prompt);
+      generator.restart();
+    };
+    printProfile(
+        fmt::format("a prompt of {} tokens, {} {}", tokens, shape.name, toString(run.format)), run, warm,
+        [&] { (void)generator.feed(prompt); }, [&] { return generator.restart(), generator.profile_chunk(); });
+  }
   std::fflush(stdout);
 }
 
@@ -176,6 +211,7 @@ int main(int count, char** values) {
   try {
     Run run;
     run.is_short = std::erase(arguments, "--short") > 0;
+    run.with_profile = std::erase(arguments, "--profile") > 0;
     const std::string format = take(arguments, "--weights"), only = take(arguments, "--model");
     run.format = lockstep::nn::WeightFormat::parse(format.empty() ? "bf16" : format).orThrow();
     const lockstep::ChosenDevice device = lockstep::chooseDevice(arguments.empty() ? "auto" : arguments[0]).orThrow();

@@ -132,13 +132,14 @@ struct Generator::Impl {
     }
   }
 
-  StepProfile profile(const Where& where) {
-    check(std::vector<TokenList>(lengths.size(), TokenList{0}), false, where);
-    TokenList ids(lengths.size()), at(lengths.begin(), lengths.end()), count(lengths.size(), 1);
+  StepProfile profile(bool a_chunk, const Where& where) {
+    const auto rows = lengths.size(), width = static_cast<size_t>(a_chunk && chunk ? options.chunk : 1);
+    check(std::vector<TokenList>(rows, TokenList(width, 0)), false, where);
+    TokenList ids(rows * width), at(lengths.begin(), lengths.end()), count(rows, static_cast<int32_t>(width));
     Batch batch{{"ids", ids}, {"at", at}, {"count", count}};
     if (options.samples) addSamplingValues(batch, {}, {at});
-    StepProfile measured = step.profile(batch, where);
-    for (int64_t& length : lengths) ++length;
+    StepProfile measured = width > 1 ? chunk->profile(batch, where) : step.profile(batch, where);
+    for (int64_t& length : lengths) length += static_cast<int64_t>(width);
     return measured;
   }
 
@@ -366,7 +367,8 @@ GeneratorMemory Generator::memory() const {
   for (const auto& buffer : impl_->kept()) memory.states += buffer->type().byteSize();
   return memory;
 }
-StepProfile Generator::profile(Where where) { return impl_->profile(where); }
+StepProfile Generator::profile(Where where) { return impl_->profile(false, where); }
+StepProfile Generator::profile_chunk(Where where) { return impl_->profile(true, where); }
 void Generator::pretend(int64_t length, Where where) {
   if (length < 0 || length > impl_->options.positions)
     refuse("room", fmt::format("{} tokens, and there is room for {}", length, impl_->options.positions),

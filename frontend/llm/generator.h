@@ -108,6 +108,8 @@ class Generator {
   void pretend(int64_t length, Where where = Where::current());
   /// feed() of one token to each sequence, with timestamps; its result is dropped. Error "vulkan.timestamps" on a device without clocks.
   StepProfile profile(Where where = Where::current());
+  /// The same of a chunk of tokens.
+  StepProfile profile_chunk(Where where = Where::current());
   /// Tokens that a sequence has been fed.
   [[nodiscard]] int64_t length(size_t sequence) const;
   /// A sequence, to go on later or several times.
