@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ir/graph/loop.h"
 #include "ir/graph/op_def.h"
@@ -149,12 +150,43 @@ class LoopTidier {
     return outside_.at(value);
   }
 
+  /// Unpacking of weights is an op that is decomposed later.
+  static bool isCheap(const Node& node) {
+    return std::holds_alternative<ElementLowering>(*node.op->lower) || std::holds_alternative<DecomposeLowering>(*node.op->lower);
+  }
+  /// Numbers that a kernel makes without reading anything.
+  static bool isGenerated(const Node& node) {
+    return node.operands.empty() && (leafKind(node) == LeafKind::None || leafKind(node) == LeafKind::Constant);
+  }
+  /// Adds what such ops and views make a value from.
+  void collectSources(ValueId value, std::set<ValueId>& seen, uint64_t& bytes) const {
+    if (!seen.insert(value).second) return;
+    const Node& node = definition(value);
+    const bool is_made = leafKind(node) == LeafKind::None && (isCheap(node) || isViewNode(node));
+    if (!is_made && !isGenerated(node)) bytes += body_.typeOf(value).byteSize();
+    if (!is_made) return;
+    for (const ValueId operand : node.operands) collectSources(operand, seen, bytes);
+  }
+  /// Whether it is made element by element from a tensor of fewer bits, 4 at least, as weights are that are stored so. Such a value is made
+  /// anew in each iteration: its wide copy would cost memory, and more time to read than the widening takes. What is made from less, such
+  /// as a table of angles, is kept.
+  [[nodiscard]] bool isWidened(ValueId value) const {
+    constexpr uint64_t kMostTimesWider = 8;
+    if (!isCheap(definition(value))) return false;
+    std::set<ValueId> seen;
+    uint64_t sources = 0;
+    collectSources(value, seen, sources);
+    const uint64_t bytes = body_.typeOf(value).byteSize();
+    return bytes > sources && bytes <= kMostTimesWider * sources;
+  }
+
   void hoist() {
     for (const NodeId id : body_.graph().body().nodes) {
       const Node node = body_.graph()[id];
       if (leafKind(node) != LeafKind::None || isViewNode(node) || node.results.size() != 1) continue;
       const ValueId value = node.results[0];
       if (varies_.at(value) == Varies::Never) {
+        if (isWidened(value)) continue;
         replace_[value] = {Varies::Never, outside(value)};
       } else if (varies_.at(value) == Varies::BySlice && isProduct(node) && canLift(node)) {
         std::vector<ValueId> operands;

@@ -102,6 +102,21 @@ TEST(DecodePlans, several_tokens_take_the_kernels_of_one) {
   }
 }
 
+/// Copies of the weights in f32 outside of the loop would take more memory than the weights, and twice the time to read.
+TEST(DecodePlans, several_tokens_read_weights_as_they_are_stored) {
+  for (const char* format : {"bf16", "f16", "int8", "int4"}) {
+    LanguageConfig config = qwen(2);
+    config.weights = nn::WeightFormat::parse(format).orThrow();
+    for (const int64_t sequences : {1, 32}) {
+      GeneratorOptions options{.sequences = sequences, .positions = 1024, .chunk = 1, .cache = graph::DType::BF16};
+      const uint64_t one = compiled(config, options).plan.workspace_bytes;
+      options.tokens_per_submission = 8;
+      const passes::Compiled several = compiled(config, options);
+      EXPECT_LE(several.plan.workspace_bytes, 2 * one + 65536) << format << " by " << sequences << '\n' << listOf(several);
+    }
+  }
+}
+
 TEST(DecodePlans, windows_and_soft_caps_take_the_template) {
   LanguageConfig config = configOf(tinyJson("gemma2", R"("sliding_window": 3, "attn_logit_softcapping": 20.0)"));
   config.logit_cap = 0;
