@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = softmax(scale q k^T) v over the keys that a query sees, whose number is a value, by a workgroup per query: `across` neighbouring
 // invocations share a key, the parts that they form take every so many blocks of keys, and what they find is put together at the end (Dao
-// and others 2023, Flash-Decoding). Exponentials are powers of two. The hooks are replaced by the compiler.
+// and others 2023, Flash-Decoding), first inside of the subgroups. Exponentials are powers of two. The hooks are replaced by the compiler.
 enable subgroups;
 
 override batches: u32 = 1;  // heads of q
@@ -23,6 +23,12 @@ override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
 override parts: u32 = lanes / across;
+override step: u32 = parts * block;                    // keys of all parts
+override gathered: u32 = max(subgroup, across) / across;  // parts of a subgroup
+override teams: u32 = parts / gathered;
+// Values are loaded together with the keys where registers have room for them: nothing waits for both.
+override early: bool = block * value_quads <= 16;
+override held: u32 = select(1u, block * value_quads, early);
 
 fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
@@ -43,11 +49,10 @@ const log2_e = 1.44269504f;
 // Scores are compared as powers of two; those that are capped become so after tanh.
 override per_score: f32 = select(log2_e, 1 / max(cap, 0x1p-100f), cap > 0);
 
-var<workgroup> highest_of: array<f32, parts>;
-var<workgroup> total_of: array<f32, parts>;
-var<workgroup> sums_of: array<vec4<f32>, parts * value_quads * across>;
-var<workgroup> seen_by_all: u32;
-var<workgroup> own_begins: u32;  // the first of the last keys
+var<workgroup> highest_of: array<f32, teams>;
+var<workgroup> total_of: array<f32, teams>;
+var<workgroup> sums_of: array<vec4<f32>, teams * value_quads * across>;
+var<workgroup> length_of_all: i32;
 
 // Elements past the width are 0.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
@@ -126,6 +131,10 @@ fn quad_of_own_v(batch: u32, query: u32, d: u32) -> vec4<f32> {
   return quad;
 }
 
+fn with_products(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {
+  return fma(a.x, b.x, fma(a.y, b.y, fma(a.z, b.z, fma(a.w, b.w, sum))));
+}
+
 @compute @workgroup_size(lanes)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let flat = workgroup_index(id);
@@ -138,43 +147,56 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let of_part = lane % across;
   // Keys that the query sees: the queries are at the last positions.
   if (lane == 0) {
-    let length = clamp(load_length(batch), 0, i32(keys));
-    seen_by_all = u32(max(length - (i32(queries) - i32(query) - 1), 0));
-    if (own == 1) {
-      own_begins = u32(max(length - i32(queries), 0));
-    }
+    length_of_all = clamp(load_length(batch), 0, i32(keys));
   }
-  let seen = min(workgroupUniformLoad(&seen_by_all), keys);
-  var first_own = keys;
-  if (own == 1) {
-    first_own = workgroupUniformLoad(&own_begins);
-  }
-  var first_seen = 0u;
-  if (window > 0) {
-    first_seen = max(seen, window) - window;
-  }
-
   var q: array<vec4<f32>, quads>;
   for (var n = 0u; n < quads; n++) {
     q[n] = quad_of_q(batch, query, 4 * (n * across + of_part)) * (scale * per_score);
   }
+  let length = workgroupUniformLoad(&length_of_all);
+  let seen = min(u32(max(length - (i32(queries) - i32(query) - 1), 0)), keys);
+  var first_seen = 0u;
+  if (window > 0) {
+    first_seen = max(seen, window) - window;
+  }
+  // The queries' own keys come first.
+  var first_own = seen;
+  var own_span = 0u;
+  if (own == 1) {
+    first_own = min(u32(max(length - i32(queries), 0)), seen);
+    own_span = (queries + step - 1) / step * step;
+  }
+  let cache_begin = min(first_seen, first_own);
+  let span = own_span + min(first_own - cache_begin, keys);
+
   var sums: array<vec4<f32>, value_quads>;
   var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
   var total = 0.0;
-  for (var begin = first_seen; begin < seen; begin += parts * block) {
-    let first = begin + part * block;
+  for (var at = 0u; at < span; at += step) {
+    let is_own = own == 1 && at < own_span;
+    let first = select(cache_begin + at - own_span, first_own + at, is_own) + part * block;
+    let end = select(first_own, seen, is_own);
     var scores: array<f32, block>;
-    for (var j = 0u; j < block; j++) {
-      let key = min(first + j, keys - 1);
-      for (var n = 0u; n < quads; n++) {
-        let d = 4 * (n * across + of_part);
-        var k: vec4<f32>;
-        if (own == 1 && key >= first_own) {
-          k = quad_of_own_k(of_keys, min(key - first_own, queries - 1), d);
-        } else {
-          k = quad_of_k(of_keys, key, d);
+    var values: array<vec4<f32>, held>;
+    if (is_own) {
+      for (var j = 0u; j < block; j++) {
+        let key = min(at + part * block + j, queries - 1);
+        for (var n = 0u; n < quads; n++) {
+          scores[j] = with_products(scores[j], q[n], quad_of_own_k(of_keys, key, 4 * (n * across + of_part)));
         }
-        scores[j] = fma(q[n].x, k.x, fma(q[n].y, k.y, fma(q[n].z, k.z, fma(q[n].w, k.w, scores[j]))));
+        for (var n = 0u; early && n < value_quads; n++) {
+          values[j * value_quads + n] = quad_of_own_v(of_keys, key, 4 * (n * across + of_part));
+        }
+      }
+    } else {
+      for (var j = 0u; j < block; j++) {
+        let key = min(first + j, keys - 1);
+        for (var n = 0u; n < quads; n++) {
+          scores[j] = with_products(scores[j], q[n], quad_of_k(of_keys, key, 4 * (n * across + of_part)));
+        }
+        for (var n = 0u; early && n < value_quads; n++) {
+          values[j * value_quads + n] = quad_of_v(of_keys, key, 4 * (n * across + of_part));
+        }
       }
     }
     for (var apart = 1u; apart < across; apart *= 2) {
@@ -186,10 +208,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     var trace = 0.0;
     var higher = highest;
     for (var j = 0u; j < block; j++) {
-      scores[j] = select(lowest, scores[j], first + j < seen);
+      let is_seen = first + j >= first_seen && first + j < end;
+      scores[j] = select(lowest, scores[j], is_seen);
       if (cap > 0) {
         trace = select(trace, scores[j], (bitcast<u32>(scores[j]) & 0x7fffffffu) > 0x7f800000u);
-        scores[j] = select(lowest, tanh(clamp(scores[j], -20, 20)) * (cap * log2_e), first + j < seen);
+        scores[j] = select(lowest, tanh(clamp(scores[j], -20, 20)) * (cap * log2_e), is_seen);
       } else {
         trace = fma(scores[j], 0x1p-64f, trace);
       }
@@ -202,33 +225,50 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       sums[n] *= shrink;
     }
     for (var j = 0u; j < block; j++) {
-      let is_seen = first + j < seen;
+      let is_seen = first + j >= first_seen && first + j < end;
       let weight = select(0.0, exp2(scores[j] - higher), is_seen);
       total += weight;
       for (var n = 0u; n < value_quads; n++) {
-        let key = min(first + j, keys - 1);
         let d = 4 * (n * across + of_part);
         var v: vec4<f32>;
-        if (own == 1 && key >= first_own) {
-          v = quad_of_own_v(of_keys, min(key - first_own, queries - 1), d);
+        if (early) {
+          v = values[j * value_quads + n];
+        } else if (is_own) {
+          v = quad_of_own_v(of_keys, min(at + part * block + j, queries - 1), d);
         } else {
-          v = quad_of_v(of_keys, key, d);
+          v = quad_of_v(of_keys, min(first + j, keys - 1), d);
         }
         sums[n] += select(vec4<f32>(), weight * v, is_seen);
       }
     }
     total += select(0.0, trace, (bitcast<u32>(trace) & 0x7fffffffu) > 0x7f800000u);
   }
-  if (of_part == 0) {
-    highest_of[part] = highest;
-    total_of[part] = total;
+  for (var apart = across; apart < across * gathered; apart *= 2) {
+    let higher = max(highest, subgroupShuffleXor(highest, apart));
+    let shrink = exp2(highest - higher);
+    highest = higher;
+    total *= shrink;
+    total += subgroupShuffleXor(total, apart);
+    for (var n = 0u; n < value_quads; n++) {
+      sums[n] *= shrink;
+      for (var c = 0u; c < 4; c++) {
+        sums[n][c] += subgroupShuffleXor(sums[n][c], apart);
+      }
+    }
   }
-  for (var n = 0u; n < value_quads; n++) {
-    sums_of[(part * value_quads + n) * across + of_part] = sums[n];
+  let team = part / gathered;
+  if (part % gathered == 0) {
+    if (of_part == 0) {
+      highest_of[team] = highest;
+      total_of[team] = total;
+    }
+    for (var n = 0u; n < value_quads; n++) {
+      sums_of[(team * value_quads + n) * across + of_part] = sums[n];
+    }
   }
   workgroupBarrier();
   var highest_of_all = lowest;
-  for (var p = 0u; p < parts; p++) {
+  for (var p = 0u; p < teams; p++) {
     highest_of_all = max(highest_of_all, highest_of[p]);
   }
   // Differences from infinity were NaNs: so is the result.
@@ -236,7 +276,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   for (var i = lane; i < value_quads * across; i += lanes) {
     var sum = vec4<f32>();
     var all = 0.0;
-    for (var p = 0u; p < parts; p++) {
+    for (var p = 0u; p < teams; p++) {
       let share = exp2(highest_of[p] - highest_of_all);
       all += share * total_of[p];
       sum += share * sums_of[p * value_quads * across + i];

@@ -143,21 +143,24 @@ PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds
   SplitPlan plan{.lanes = std::min<int64_t>(is_cpu ? cost::kStreamLanesCpu : cost::kTiledLanes, mostInvocations(profile)),
                  .block = cost::kSplitBlock,
                  .vector = vectorOf(shape)};
+  // Few rows are split among more invocations, so that as much is under way.
+  const auto is_few = [&] { return shape.rows * plan.lanes < cost::kFullWorkgroup * int64_t{profile.parallel_units}; };
+  while (!is_cpu && is_few() && 2 * plan.lanes <= std::min(cost::kMostSplitLanes, mostInvocations(profile))) plan.lanes *= 2;
   if (!is_cpu && profile.fixed_subgroups && plan.lanes % profile.subgroup_size == 0) {
-    plan.across = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(divideUp(widestOf(shape), kTemplateVector)))),
-                                    profile.subgroup_size);
+    const int64_t quads = divideUp(widestOf(shape), cost::kSplitQuads * kTemplateVector);
+    plan.across = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(quads))), profile.subgroup_size);
     plan.subgroup = plan.across > 1 ? profile.subgroup_size : 1;
   }
-  // Each part leaves its sums in workgroup memory.
+  // Each subgroup leaves its sums in workgroup memory; where they are not known, each part does.
+  const auto teams = [&] { return plan.lanes / std::max(plan.across, plan.subgroup); };
   const auto bytes = [&] {
     const int64_t quads = plan.across * divideUp(widestOf(shape), 4 * plan.across);
-    return plan.lanes / plan.across * (16 * quads + 8) + 16;
+    return teams() * (16 * quads + 8) + 16;
   };
   const int64_t least = std::max(plan.across, plan.subgroup);
   while (plan.lanes / 2 >= least && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lanes /= 2;
-  const int64_t parts = plan.lanes / plan.across;
-  rounds = loopCost(shape.length, parts * plan.block, 0) + loopCost(parts, 1, 0) +
-           loopCost(divideUp(widestOf(shape), 4), plan.lanes, 0) * (1 + loopCost(parts, 1, 0));
+  rounds = loopCost(shape.length, plan.lanes / plan.across * plan.block, 0) + 1 + loopCost(teams(), 1, 0) +
+           loopCost(divideUp(widestOf(shape), 4), plan.lanes, 0) * (1 + loopCost(teams(), 1, 0));
   return {plan, splitGroups(shape.rows, profile)};
 }
 
