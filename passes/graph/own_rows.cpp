@@ -8,6 +8,7 @@
 
 #include "ir/graph/op_def.h"
 #include "passes/fuse/views.h"
+#include "passes/graph/rewrite.h"
 
 namespace lockstep::passes {
 
@@ -15,13 +16,21 @@ using namespace graph;
 
 namespace {
 
+/// The value that a cache of 16 bits is widened from; the cache itself where it is not.
+ValueId storedCache(const Graph& graph, ValueId cache) {
+  static const OpDef* const cast = &op("cast");
+  const Node& node = graph.definition(cache);
+  return node.op == cast && byteSize(graph.typeOf(node.operands[0]).dtype) == 2 ? node.operands[0] : cache;
+}
+
 /// The node that writes rows of this value along the axis before the last one; null where it is made otherwise.
-const Node* rowWriter(const Graph& graph, ValueId cache) {
+const Node* rowWriter(const Graph& graph, ValueId attended) {
+  const ValueId cache = storedCache(graph, attended);
   const Node& node = graph.definition(cache);
   const auto* update = std::get_if<AliasUpdate>(&*node.op->alias);
   if (update == nullptr || !update->at_index) return nullptr;
   const auto rank = static_cast<int64_t>(graph.shapeOf(cache).rank());
-  return node.attributes.get<int64_t>("axis") == rank - 2 && graph.typeOf(cache).dtype == DType::F32 ? &node : nullptr;
+  return node.attributes.get<int64_t>("axis") == rank - 2 && graph.typeOf(attended).dtype == DType::F32 ? &node : nullptr;
 }
 
 /// Whether all elements of a value are this number.
@@ -66,17 +75,43 @@ Graph ownRows(const Graph& graph) {
   for (const NodeId id : graph.body().nodes) {
     if (auto operands = withOwnRows(graph, graph[id])) changed.emplace(id, std::move(*operands));
   }
+  if (changed.empty()) return graph;
   // Whatever else reads a cache needs it written, and the queries may need that: then attention cannot come before.
-  std::set<ValueId> read;
+  const auto readBy = [&](const auto& counts) {
+    std::set<ValueId> read;
+    for (const NodeId id : graph.body().nodes) {
+      if (counts(id)) read.insert(graph[id].operands.begin(), graph[id].operands.end());
+    }
+    return read;
+  };
+  const std::set<ValueId> attended = readBy([&](NodeId id) { return !changed.contains(id); });
+  const std::set<ValueId> read = readBy([&](NodeId id) {
+    const ValueId result = graph[id].results[0];
+    const bool only_widens = storedCache(graph, result) != result && !attended.contains(result);
+    return !changed.contains(id) && !only_widens;
+  });
+  const auto isRead = [&](ValueId cache) { return attended.contains(cache) || read.contains(storedCache(graph, cache)); };
+  Rewriter rewriter(graph);
   for (const NodeId id : graph.body().nodes) {
-    if (!changed.contains(id)) read.insert(graph[id].operands.begin(), graph[id].operands.end());
+    const Node& node = graph[id];
+    const auto found = changed.find(id);
+    if (found == changed.end() || isRead(node.operands[1]) || isRead(node.operands[2])) {
+      rewriter.copy(node);
+      continue;
+    }
+    Builder& b = rewriter.builder();
+    b.setLocation(node.location);
+    std::vector<ValueId> operands;
+    for (const ValueId operand : found->second) {
+      const ValueId mapped = rewriter[operand];
+      operands.push_back(byteSize(b.typeOf(mapped).dtype) == 2 ? b.make("cast", {mapped}, {{"dtype", DType::F32}}) : mapped);
+    }
+    const ValueId made = b.make(*node.op->name, operands, b.addAttributes(graph, node));
+    b.name(made, graph[node.results[0]].name);
+    rewriter.set(node.results[0], made);
   }
-  Graph out = graph;
-  for (const auto& [id, operands] : changed) {
-    const std::vector<ValueId>& before = graph[id].operands;
-    if (!read.contains(before[1]) && !read.contains(before[2])) out.nodes[id.index()].operands = operands;
-  }
-  return out;
+  for (const Output& output : graph.outputs) rewriter.copyOutput(output);
+  return removeDead(rewriter.take());
 }
 
 }  // namespace lockstep::passes

@@ -58,7 +58,11 @@ class Reorderer {
     const auto isOfShape = [&](ValueId operand) { return graph_.shapeOf(operand) == graph_.shapeOf(node.results[0]); };
     return element != nullptr && !element->scalar_only && !node.operands.empty() && std::ranges::all_of(node.operands, isOfShape);
   }
-  [[nodiscard]] bool isStored(ValueId value) const { return graph_.definition(throughViews(graph_, value).base).operands.empty(); }
+  /// Also where stored numbers of few bits are widened.
+  [[nodiscard]] bool isStored(ValueId value) const {
+    const Node& node = graph_.definition(throughViews(graph_, value).base);
+    return node.operands.empty() || (isPlain(node) && node.operands.size() == 1 && isStored(node.operands[0]));
+  }
 
   /// Of a matrix, whether the columns are all the same.
   [[nodiscard]] bool isOneColumn(ValueId matrix) const {
