@@ -101,12 +101,14 @@ struct HeldRowsPlan {
 struct ColumnsPlan {
   static constexpr std::string_view kName = "columns";
   static constexpr graph::GroupKind kKind = graph::GroupKind::Columns;
-  int64_t width = 1;   ///< neighbouring results of a workgroup
-  int64_t lanes = 1;   ///< invocations that share a result
-  int64_t unroll = 1;  ///< elements per round
-  int64_t vector = 1;  ///< neighbouring results of an invocation
+  int64_t width = 1;     ///< neighbouring results of a workgroup
+  int64_t lanes = 1;     ///< invocations that share a result
+  int64_t unroll = 1;    ///< elements per round
+  int64_t vector = 1;    ///< neighbouring results of an invocation
+  int64_t subgroup = 1;  ///< invocations of a subgroup, which exchange values without workgroup memory; 1: nothing is known of them
   static constexpr void each(auto& plan, auto&& number) {
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("subgroup", plan.subgroup, PlanNumber::Unroll);
     number("unroll", plan.unroll, PlanNumber::Unroll);
     number("vector", plan.vector, PlanNumber::Unroll);
     number("width", plan.width, PlanNumber::Any);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // columns: reductions over axes that are not the last ones. Neighbouring results of a workgroup keep loads contiguous, an invocation may
 // have some side by side; `lanes` invocations share the reduction of each.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "passes/emit/emitters.h"
+#include "passes/emit/lane_reduction.h"
 #include "passes/schedule/seed_nodes.h"
 
 namespace lockstep::passes {
@@ -38,12 +41,13 @@ class Columns {
   Columns(const program::ColumnsPlan& plan, const EmitQuery& query, kernel::Builder& b, BodyEmitter& emitter)
       : plan_(plan), body_(query.body), b_(b), emitter_(emitter), space_(reduceSpace(body_)) {
     const Entry entry = beginEntry(b, query, unsigned32(plan.width * plan.lanes));
+    if (plan.subgroup > 1) b.setSubgroupSize(entry.function, unsigned32(plan.subgroup));
     invocation_ = entry.lane;
     const kernel::ValueId width = b.u32(unsigned32(plan.width));
     const int64_t places = space_.results / plan.vector;
-    const kernel::ValueId line = plan.lanes == 1 ? entry.lane : b.make(Op::Rem, {entry.lane, width});
+    line_ = plan.lanes == 1 ? entry.lane : b.make(Op::Rem, {entry.lane, width});
     lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Div, {entry.lane, width});
-    kernel::ValueId place = b.make(Op::Add, {b.make(Op::Mul, {entry.group, width}), line});
+    kernel::ValueId place = b.make(Op::Add, {b.make(Op::Mul, {entry.group, width}), line_});
     valid_ = b.make(Op::Lt, {place, b.u32(unsigned32(places))});
     place_ = b.make(Op::Min, {place, b.u32(unsigned32(places - 1))});  // barriers must be reached by all
     results_ = plan.vector == 1 ? std::vector{place_} : emitter.neighbours(place_, plan.vector, plan.vector);
@@ -58,19 +62,24 @@ class Columns {
       for (size_t i = 0; i < results_.size(); ++i) sums_.push_back(b_.var(b_.typeIdOf(neutral), "sum", neutral));
     }
     addRows();
-    std::vector<std::vector<kernel::ValueId>> totals(results_.size());  // by result, then by reduction
-    std::vector<kernel::ValueId> scratch;                               // one array for each type
-    for (size_t i = 0; i < sums_.size(); ++i) {
-      kernel::ValueId total = b_.load(sums_[i]);
-      if (plan_.lanes > 1) total = overLanes(reduceOf(reduces_[i / results_.size()]), total, scratch);
-      totals[i % results_.size()].push_back(total);
+    std::vector<kernel::ValueId> sums;
+    for (const kernel::ValueId sum : sums_) sums.push_back(b_.load(sum));
+    const bool by_tree = plan_.lanes > 1 && plan_.subgroup == 1;
+    if (by_tree) {
+      std::vector<kernel::ValueId> scratch;  // one array for each type
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] = overLanes(reduceOfSum(i), sums[i], scratch);
     }
+    const std::vector<kernel::ValueId> shared = by_tree ? std::vector<kernel::ValueId>() : overSubgroups(sums);
     const kernel::ValueId writes = plan_.lanes == 1 ? valid_ : b_.make(Op::And, {valid_, b_.make(Op::Eq, {lane_, b_.u32(0)})});
-    b_.ifThen(writes, [&] { store(totals); });
+    b_.ifThen(writes, [&] {
+      for (size_t i = 0; i < shared.size(); ++i) sums[i] = overShared(reduceOfSum(i), shared[i]);
+      store(sums);
+    });
   }
 
  private:
   static uint32_t unsigned32(int64_t value) { return static_cast<uint32_t>(value); }
+  const ReduceLowering& reduceOfSum(size_t sum) const { return reduceOf(reduces_[sum / results_.size()]); }
   const ReduceLowering& reduceOf(NodeId id) const { return std::get<ReduceLowering>(*body_[id].op->lower); }
 
   /// Rows of whole blocks have no questions between their loads, so that these do not wait for one another; the rest comes row by row.
@@ -118,11 +127,52 @@ class Columns {
     return combineLanes(b_, reduce, total, *known, invocation_, lane_, plan_.lanes, plan_.width);
   }
 
-  void store(const std::vector<std::vector<kernel::ValueId>>& totals) {
+  /// Lanes of a column that are in a subgroup, and how many values of a column that leaves.
+  [[nodiscard]] int64_t lanesTogether() const { return std::clamp<int64_t>(plan_.subgroup / plan_.width, 1, plan_.lanes); }
+  [[nodiscard]] int64_t valuesPerColumn() const { return plan_.lanes / lanesTogether(); }
+
+  /// Combines the sums of the lanes of each subgroup. Where that leaves several values of a column, they are in the arrays that it returns,
+  /// one for each sum, after one barrier for all of them.
+  std::vector<kernel::ValueId> overSubgroups(std::vector<kernel::ValueId>& sums) {
+    const int64_t together = lanesTogether();
+    auto& capabilities = b_.module().capabilities;
+    if (together > 1 && std::ranges::find(capabilities, kernel::Capability::Subgroups) == capabilities.end())
+      capabilities.push_back(kernel::Capability::Subgroups);
+    for (int64_t mask = 1; mask < together; mask *= 2) {
+      for (size_t i = 0; i < sums.size(); ++i) {
+        const kernel::ValueId other = b_.make(Op::SubgroupShuffleXor, {sums[i], b_.u32(unsigned32(mask * plan_.width))});
+        sums[i] = reduceOfSum(i).combine(b_, sums[i], other);
+      }
+    }
+    const int64_t values = valuesPerColumn();
+    if (values == 1) return {};
+    std::vector<kernel::ValueId> arrays;
+    for (const kernel::ValueId sum : sums) arrays.push_back(workgroupArray(b_, "scratch", b_.typeIdOf(sum), values * plan_.width));
+    const kernel::ValueId size = b_.u32(unsigned32(together));
+    b_.ifThen(b_.make(Op::Eq, {b_.make(Op::Rem, {lane_, size}), b_.u32(0)}), [&] {
+      const kernel::ValueId number = b_.make(Op::Div, {lane_, size});
+      const kernel::ValueId slot = b_.make(Op::Add, {b_.make(Op::Mul, {number, b_.u32(unsigned32(plan_.width))}), line_});
+      for (size_t i = 0; i < sums.size(); ++i) b_.store(b_.access(arrays[i], {slot}, true), sums[i]);
+    });
+    b_.makeVoid(Op::WorkgroupBarrier);
+    return arrays;
+  }
+  kernel::ValueId overShared(const ReduceLowering& reduce, kernel::ValueId array) {
+    PairwiseReduction values(b_, reduce);
+    for (int64_t k = 0; k < valuesPerColumn(); ++k) {
+      const kernel::ValueId slot = k == 0 ? line_ : b_.make(Op::Add, {line_, b_.u32(unsigned32(k * plan_.width))});
+      values.add(b_.load(b_.access(array, {slot}, true)));
+    }
+    return values.total();
+  }
+
+  /// `totals` by reduction, then by result.
+  void store(const std::vector<kernel::ValueId>& totals) {
     std::vector<std::vector<kernel::ValueId>> values(body_.outputs.size());
     for (size_t i = 0; i < results_.size(); ++i) {
       emitter_.pushScope();
-      for (size_t reduce = 0; reduce < reduces_.size(); ++reduce) emitter_.define(body_[reduces_[reduce]].results[0], totals[i][reduce]);
+      for (size_t reduce = 0; reduce < reduces_.size(); ++reduce)
+        emitter_.define(body_[reduces_[reduce]].results[0], totals[reduce * results_.size() + i]);
       for (size_t output = 0; output < values.size(); ++output) {
         const graph::ValueId value = body_.outputs[output].value;
         values[output].push_back(emitter_.value(value, emitter_.flat(body_.shapeOf(value), results_[i])));
@@ -137,7 +187,7 @@ class Columns {
   kernel::Builder& b_;
   BodyEmitter& emitter_;
   const ReduceSpace space_;
-  kernel::ValueId invocation_, lane_, valid_, place_;
+  kernel::ValueId invocation_, line_, lane_, valid_, place_;
   std::vector<kernel::ValueId> results_;  // their numbers
   std::vector<NodeId> reduces_;
   std::vector<kernel::ValueId> sums_;  // variables by reduction, then by result
@@ -146,6 +196,14 @@ class Columns {
 }  // namespace
 
 Result<kernel::Module> emitKernel(const program::ColumnsPlan& plan, const EmitQuery& query) {
+  const auto isPowerOfTwo = [](int64_t number) { return number > 0 && (number & (number - 1)) == 0; };
+  const bool has_subgroups = plan.lanes > 1 && isPowerOfTwo(plan.width) && plan.width * plan.lanes % plan.subgroup == 0;
+  if (plan.subgroup > 1 && !has_subgroups) {
+    return fail(
+        "program.plan",
+        fmt::format("columns has {} columns of {} lanes, which are no whole subgroups of {}", plan.width, plan.lanes, plan.subgroup), {},
+        "leave out 'subgroup', or make width * lanes a multiple of it, with a width that is a power of two");
+  }
   return withVectors(query, plan.vector, [&](kernel::Builder& b, BodyEmitter& emitter) { Columns(plan, query, b, emitter).emit(); });
 }
 

@@ -98,6 +98,22 @@ struct Splitter {
     return true;
   }
 
+  /// Of a product of one row with weights, made of sums by columns: whether a matrix is the weights with each row times a number, or such
+  /// numbers alone, as for the norm of that row.
+  [[nodiscard]] bool isOfOneRow(ValueId matrix) const {
+    const Node& node = graph.definition(matrix);
+    const int64_t elements = graph.shapeOf(matrix).elementCount();
+    if (std::holds_alternative<ViewLowering>(*node.op->lower))
+      return graph.shapeOf(throughViews(graph, matrix).base).elementCount() < elements;
+    if (!std::holds_alternative<ElementLowering>(*node.op->lower)) return false;
+    const auto isStored = [&](ValueId operand) {
+      const Node& its = graph.definition(throughViews(graph, operand).base);
+      const Node& made = its.operands.size() == 1 ? graph.definition(throughViews(graph, its.operands[0]).base) : its;  // widened
+      return leafKind(made) != LeafKind::None && leafKind(made) != LeafKind::Constant;  // in a loop weights are inputs
+    };
+    return !node.operands.empty() && std::ranges::all_of(node.operands, [&](ValueId x) { return isStored(x) || isOfOneRow(x); });
+  }
+
   /// Beside reductions over the rows of the same space: as many parts as workgroups that stay on their units, so that a kernel that holds
   /// the rows can sum up its own (joinColumns). 1: there are none, or too few rows.
   [[nodiscard]] int64_t partsBesideRows(const Node& node, int64_t length, int64_t results) const {
@@ -110,7 +126,9 @@ struct Splitter {
     const int64_t stay = per_unit * units;
     const bool is_long = length * results >= cost::kManyElements && length >= cost::kLeastRowsOfStaying * stay;
     const bool is_held = results >= cost::kVectorElements && results <= cost::kMostHeldColumns;
-    if (profile.style != program::ExecutionStyle::Gpu || !is_long || !is_held || !rows.beside(node.operands[0], results)) return 1;
+    if (profile.style != program::ExecutionStyle::Gpu || !is_long || !is_held || !rows.beside(node.operands[0], results) ||
+        isOfOneRow(node.operands[0]))
+      return 1;
     return std::max(stay, divideUp(length, plannedRounds(profile)));
   }
 

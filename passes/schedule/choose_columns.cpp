@@ -53,7 +53,22 @@ int64_t roundsOf(const ColumnSpace& space, int64_t lanes, int64_t unroll) {
   return loopCost(divideUp(space.length, lanes), unroll, space.inner) + loopCost(unroll - 1, 1, space.inner) + 2 * space.inner;
 }
 
-PlanChoice planned(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan) {
+int64_t reductionsIn(const graph::Graph& body) {
+  return std::ranges::count_if(body.body().nodes,
+                               [&](graph::NodeId id) { return std::holds_alternative<ReduceLowering>(*body[id].op->lower); });
+}
+
+/// The subgroup's size where lanes of a column are in one, and few values are left of each: they go through workgroup memory at once.
+int64_t subgroupOf(const PlanQuery& q, const ColumnsPlan& plan) {
+  const int64_t size = q.profile.subgroup_size;
+  if (!q.profile.fixed_subgroups || plan.lanes == 1 || !isPowerOfTwo(plan.width) || plan.width * plan.lanes % size != 0) return 1;
+  const int64_t values = plan.lanes / std::clamp<int64_t>(size / plan.width, 1, plan.lanes);
+  const int64_t bytes = 4 * reductionsIn(q.body) * plan.vector * values * plan.width;
+  return values <= cost::kMostValuesPerColumn && bytes <= cost::kColumnBytes && bytes <= q.profile.max_workgroup_bytes ? size : 1;
+}
+
+PlanChoice planned(const PlanQuery& q, const ColumnSpace& space, ColumnsPlan plan) {
+  plan.subgroup = subgroupOf(q, plan);
   return {plan, splitGroups(divideUp(space.results, plan.width * plan.vector), q.profile)};
 }
 
@@ -69,11 +84,34 @@ bool fits(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan)
          roundsOf(space, plan.lanes, plan.unroll) <= plannedRounds(q.profile) && divideUp(space.length, plan.lanes) <= kLongestSum;
 }
 
+/// Columns that are long and few: workgroups of narrow pieces of a row, so that there are enough of them, with many lanes per column. All
+/// that an invocation loads in a round is under way at once.
+std::optional<ColumnsPlan> planOfFewLong(const PlanQuery& q, const ColumnSpace& space) {
+  const program::DeviceProfile& profile = q.profile;
+  if (profile.style != ExecutionStyle::Gpu || !space.keeps_last || space.inner > 0 || space.length < cost::kShortestInner)
+    return std::nullopt;
+  const int64_t vector = vectorElements(q, space.shape.elementCount()) / 2;
+  if (vector < space.words || space.shape.extents().back() % vector != 0) return std::nullopt;
+  ColumnsPlan plan{.width = cost::kNarrowColumns, .vector = vector};
+  const auto groups = [&](int64_t width) { return divideUp(space.results, width * plan.vector); };
+  const auto nearlyFills = [&](int64_t width) { return 8 * groups(width) >= 7 * int64_t{profile.parallel_units}; };
+  while (plan.width < cost::kWideColumns && nearlyFills(2 * plan.width)) plan.width *= 2;
+  if (groups(plan.width) >= cost::kGroupsPerUnit * profile.parallel_units) return std::nullopt;
+  // Beside the sum of a product there is often one for a norm, of numbers that all columns share.
+  const bool is_one = reductionsIn(q.body) <= 2, is_large = is_one || 2 * groups(plan.width) <= profile.parallel_units;
+  const int64_t invocations = is_large ? cost::kLargestWorkgroup : cost::kLargestWorkgroup / 2;
+  plan.lanes = std::min<int64_t>(invocations, profile.max_workgroup_invocations) / plan.width;
+  while (plan.lanes * cost::kRowsInFlight > space.length) plan.lanes /= 2;
+  plan.unroll = std::min(is_one ? cost::kRowsInFlightOfFew : cost::kRowsInFlight, divideUp(space.length, plan.lanes));
+  return fits(q, space, plan) ? std::optional(plan) : std::nullopt;
+}
+
 }  // namespace
 
 Result<PlanChoice> chooseColumns(const PlanQuery& q) {
   const ColumnSpace space = columnSpace(q);
   const int64_t length = space.length;
+  if (const auto few = planOfFewLong(q, space)) return planned(q, space, *few);
   const bool is_gpu = q.profile.style == ExecutionStyle::Gpu, is_large = length * space.results >= cost::kManyElementsCpu;
   ColumnsPlan plan{.width = cost::kColumnsCpu};
   plan.vector = columnsPerLane(q, space);
@@ -135,7 +173,8 @@ std::vector<program::Plan> columnsCandidates(const PlanQuery& q) {
       for (int64_t lanes = 1; lanes <= std::min(invocations, space.length); lanes *= 4)
         for (const int64_t unroll : {1, 4}) {
           const bool is_wasted = lanes * unroll > space.length || invocations / lanes * vector >= 2 * space.results;
-          if (!is_wasted) plans.emplace_back(ColumnsPlan{.width = invocations / lanes, .lanes = lanes, .unroll = unroll, .vector = vector});
+          const ColumnsPlan plan{.width = invocations / lanes, .lanes = lanes, .unroll = unroll, .vector = vector};
+          if (!is_wasted) plans.push_back(planned(q, space, plan).plan);
         }
   return plans;
 }
