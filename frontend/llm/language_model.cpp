@@ -18,8 +18,9 @@ std::unique_ptr<nn::Embedding> learnedPositions(Module& model, const LanguageCon
 
 std::unique_ptr<nn::Linear> headOf(Module& model, const LanguageConfig& config, const Where& where) {
   if (config.tied_head) return nullptr;
-  return std::make_unique<nn::Linear>(model, "head", config.width, config.vocabulary,
-                                      nn::LinearOptions{.bias = false, .init = initializerOf(config), .format = config.weights}, where);
+  return std::make_unique<nn::Linear>(
+      model, "head", config.width, config.vocabulary,
+      nn::LinearOptions{.bias = false, .init = initializerOf(config), .format = config.weights, .keeps_sums_together = true}, where);
 }
 
 }  // namespace

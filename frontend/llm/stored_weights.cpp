@@ -12,6 +12,7 @@
 #include "frontend/io/file.h"
 #include "frontend/llm/language_model.h"
 #include "frontend/llm/quantise.h"
+#include "frontend/llm/weight_names.h"
 #include "frontend/llm/weight_source.h"
 #include "frontend/text/json_value.h"
 #include "runtime/memory_array.h"
@@ -65,6 +66,11 @@ Status store(const std::string& name, const Parameter& parameter, const nn::Weig
   const std::vector<float> rounded = array.toFloats();
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(rounded[i])) return wrongValue(name, type, i, values[i], toString(format));
+  }
+  if (weight->is_turned()) {
+    const int64_t rows = type.shape.extent(0), columns = type.shape.extent(1);
+    array = detail::encodeArray({format.dtype(), graph::Shape{columns, rows}},
+                                transposed(values, static_cast<size_t>(rows), static_cast<size_t>(columns)));
   }
   return take(name, std::move(array));
 }

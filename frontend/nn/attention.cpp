@@ -39,6 +39,7 @@ LinearOptions projection(const AttentionLayerOptions& options) {
 LinearOptions outProjection(const AttentionLayerOptions& options) {
   LinearOptions made = projection(options);
   made.bias = options.out_bias.value_or(options.bias);
+  made.keeps_sums_together = true;
   return made;
 }
 std::unique_ptr<RMSNorm> normOf(Module& parent, const char* name, int64_t width, const AttentionLayerOptions& options, const Where& where) {
@@ -54,6 +55,11 @@ int64_t checkedWindow(const AttentionLayerOptions& options, const Where& where) 
 }
 LinearOptions projection(const FeedForwardOptions& options) {
   return {.bias = options.bias, .init = options.init, .decay = options.decay, .format = options.format};
+}
+LinearOptions outProjection(const FeedForwardOptions& options) {
+  LinearOptions made = projection(options);
+  made.keeps_sums_together = true;
+  return made;
 }
 
 void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const Where& where) {
@@ -153,7 +159,7 @@ FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_
     : Module(parent, std::move(name), where),
       gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options), where) : nullptr),
       up(*this, "up", width, hidden, projection(options), where),
-      down(*this, "down", hidden, width, projection(options), where),
+      down(*this, "down", hidden, width, outProjection(options), where),
       activation_(options.activation) {}
 
 Tensor FeedForward::operator()(Tensor x, Where where) const {

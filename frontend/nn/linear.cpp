@@ -12,7 +12,12 @@ namespace lockstep::nn {
 
 Linear::Linear(Module& parent, std::string name, int64_t in, int64_t out, LinearOptions options, Where where)
     : Module(parent, std::move(name), where),
-      W(*this, "W", in, out, {.init = std::move(options.init), .decay = options.decay, .format = options.format}, where) {
+      W(*this, "W", in, out,
+        {.init = std::move(options.init),
+         .decay = options.decay,
+         .format = options.format,
+         .keeps_sums_together = options.keeps_sums_together},
+        where) {
   if (options.bias) b = std::make_unique<Parameter>(*this, "b", std::vector<int64_t>{out}, init::zeros(), ParameterOptions{}, where);
 }
 

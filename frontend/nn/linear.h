@@ -16,8 +16,9 @@ namespace lockstep::nn {
 struct LinearOptions {
   bool bias = true;
   Initializer init = init::randn();
-  std::optional<bool> decay = {};  ///< of W; the bias never decays
-  WeightFormat format = {};        ///< of W
+  std::optional<bool> decay = {};    ///< of W; the bias never decays
+  WeightFormat format = {};          ///< of W
+  bool keeps_sums_together = false;  ///< of W, as in WeightOptions
 };
 
 /// x · W + b with W[in, out] and b[out], over the last axis of x.

@@ -19,7 +19,7 @@ Weight::Weight(Module& owner, const std::string& name, int64_t rows, int64_t col
     parameter_ = std::make_unique<Parameter>(owner, name, std::vector<int64_t>{rows, columns}, options_.init,
                                              ParameterOptions{.decay = options_.decay}, where);
   } else if (!isQuantized()) {
-    keep(name, {rows, columns}, format.dtype());
+    keep(name, is_turned() ? std::vector{columns, rows} : std::vector{rows, columns}, format.dtype());
   } else {
     const bool first = options_.sums == SumAxis::First;
     const QuantizedRows lie = quantizedRows(format, std::max<int64_t>(first ? rows : columns, 1));
@@ -53,7 +53,10 @@ Tensor Weight::dequantized(const Tensor& words, const Tensor& scales, const Wher
 
 Tensor Weight::tensor(Where where) const {
   if (parameter_) return parameter_->tensor(where);
-  if (!isQuantized()) return cast(kept_[0]->tensor(where), DType::F32, where);
+  if (!isQuantized()) {
+    const Tensor wide = cast(kept_[0]->tensor(where), DType::F32, where);
+    return is_turned() ? swap_axes(wide, 0, 1, where) : wide;
+  }
   const Tensor rows = dequantized(kept_[0]->tensor(where), kept_[1]->tensor(where), where);
   return options_.sums == SumAxis::First ? swap_axes(rows, 0, 1, where) : rows;
 }

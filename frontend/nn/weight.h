@@ -25,11 +25,14 @@ struct WeightOptions {
   std::optional<bool> decay = {};
   WeightFormat format = {};
   SumAxis sums = SumAxis::First;
+  /// Floats of 16 bits are kept as the transpose, so that a sum reads neighbours: best for few long sums of one row. Of a table they are.
+  bool keeps_sums_together = false;
 };
 
 /// A parameter; or, in another format than f32, the same numbers with fewer bits in buffers, which are not trained and begin as zeros.
-/// Where `name` is W, floats of 16 bits are a buffer W of the same shape; whole numbers are W_words, u32 [N, ceil(K bits / 32)] with the
-/// first of a word in its lowest bits, and W_scales [N, groups], for N sums of K terms. Inside a trace it converts to its Tensor, f32.
+/// Where `name` is W, floats of 16 bits are a buffer W of the same shape, or of its transpose (WeightOptions::keeps_sums_together); whole
+/// numbers are W_words, u32 [N, ceil(K bits / 32)] with the first of a word in its lowest bits, and W_scales [N, groups], for N sums of K
+/// terms. Inside a trace it converts to its Tensor, f32.
 class Weight {
  public:
   /// Errors of Parameter.
@@ -48,6 +51,8 @@ class Weight {
   [[nodiscard]] const TensorType& type() const { return type_; }
   [[nodiscard]] const WeightFormat& format() const { return options_.format; }
   [[nodiscard]] SumAxis sums() const { return options_.sums; }
+  /// Whether floats of 16 bits are kept as the transpose.
+  [[nodiscard]] bool is_turned() const { return options_.sums == SumAxis::First && options_.keeps_sums_together; }
   [[nodiscard]] std::string path() const;
   /// Error "weight.parameter" where the format is not f32.
   [[nodiscard]] const Parameter& parameter() const;
