@@ -68,15 +68,16 @@ struct Generator::Impl {
         lengths(static_cast<size_t>(options.sequences)),
         largest(lengths.size()),
         step(makeStep(config, options, where)) {
-    const auto attached = [&](const std::vector<InputSpec>& inputs, auto* function) {
+    const auto attached = [&](const std::vector<InputSpec>& inputs, auto* function, std::optional<Precision> precision) {
       return step.attach(
           {.inputs = inputs,
            .forward = [of = options, function](const GeneratorSession& session, const Inputs& in) { return function(session, in, of); },
-           .updates_buffers = true},
+           .updates_buffers = true,
+           .precision = precision},
           where);
     };
-    if (options.chunk > 1) chunk = attached(inputsOf(options, options.chunk), advance);
-    if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral);
+    if (options.chunk > 1) chunk = attached(inputsOf(options, options.chunk), advance, options.prompt_precision);
+    if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral, {});
   }
 
   /// `begins`: as if all sequences began anew.

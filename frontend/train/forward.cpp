@@ -135,7 +135,7 @@ Forward Trainer::attachForward(detail::ForwardRequest request) const {
     const detail::CompileSettings& own = impl_->settings;
     settings.print = own.print;
     settings.check_indices = settings.check_indices && own.check_indices;
-    settings.precision = own.precision;
+    if (!settings.has_own_precision) settings.precision = own.precision;
     settings.disable.insert(settings.disable.begin(), own.disable.begin(), own.disable.end());
     if (settings.use_ema) detail::requireAverages(*impl_->shared->get());
     return detail::makeForward(std::move(request), impl_->device, impl_->shared);

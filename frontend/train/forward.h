@@ -58,11 +58,12 @@ struct ForwardSpec {
   std::vector<InputSpec> inputs = {};
   std::function<Outputs(const Model&, const Inputs&)> forward;
   std::string dump_ir = {};
-  std::vector<std::string> disable = {};  ///< passes to leave out besides those that the trainer leaves out
-  bool use_ema = false;                   ///< with the averages of the parameters (ema_decay of the optimizer)
-  bool updates_buffers = false;           ///< Buffer::update() is allowed, and the next run begins with what it set
-  bool check_indices = true;              ///< as of the trainer, where it is off for forwards too
-  size_t cached_programs = 8;             ///< programs for dynamic extents and captures that are kept
+  std::vector<std::string> disable = {};    ///< passes to leave out besides those that the trainer leaves out
+  bool use_ema = false;                     ///< with the averages of the parameters (ema_decay of the optimizer)
+  bool updates_buffers = false;             ///< Buffer::update() is allowed, and the next run begins with what it set
+  bool check_indices = true;                ///< as of the trainer, where it is off for forwards too
+  size_t cached_programs = 8;               ///< programs for dynamic extents and captures that are kept
+  std::optional<Precision> precision = {};  ///< none: that of the trainer or the inference that it is attached to
 };
 
 namespace detail {
@@ -95,6 +96,7 @@ struct CompileSettings {
   bool use_ema = false;
   bool updates_buffers = false;
   Precision precision = {};
+  bool has_own_precision = false;  ///< of a program that is attached
 };
 
 template <class Model>
@@ -107,6 +109,8 @@ CompileSettings settingsOf(const ForwardSpec<Model>& spec) {
   settings.check_indices = spec.check_indices;
   settings.use_ema = spec.use_ema;
   settings.updates_buffers = spec.updates_buffers;
+  settings.precision = spec.precision.value_or(Precision{});
+  settings.has_own_precision = spec.precision.has_value();
   return settings;
 }
 

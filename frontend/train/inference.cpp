@@ -140,7 +140,7 @@ Forward Inference::attachForward(detail::ForwardRequest request) const {
     const detail::CompileSettings& own = impl_->settings;
     settings.print = own.print;
     settings.check_indices = settings.check_indices && own.check_indices;
-    settings.precision = own.precision;
+    if (!settings.has_own_precision) settings.precision = own.precision;
     settings.disable.insert(settings.disable.begin(), own.disable.begin(), own.disable.end());
     return detail::makeForward(std::move(request), impl_->device, impl_->shared);
   });
