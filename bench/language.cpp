@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time per token of language models in the shapes of published ones, with random weights and 512 tokens before: one sequence, 32 of them,
-// and a prompt of 2048 tokens. Beside it the least time that reading takes: bytes of all commands by the measured rate of copies, and
-// levels by the time of one. usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [DEVICE]   one line each, and on
-// request where the time of a token goes; peer_language.py is the same in PyTorch
+// and a prompt of 2048 tokens, whose products are in bf16 where the weights are not f32. Beside it the least time that reading takes: bytes
+// of weights, keys and values by the measured rate of copies, and levels by the time of one.
+// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--only 1|32|prompt] [DEVICE]
+// prints one line each, and on request where the time of a token goes; peer_language.py is the same in PyTorch
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,6 +133,15 @@ void printProfile(const std::string& name, const Run& run, const Before& before,
   fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
 }
 
+/// By a token: all weights, but of a table that is no head a row; and the keys and values so far.
+uint64_t bytesRead(const llm::Generator& generator, const llm::LanguageConfig& config, const Run& run, int64_t before) {
+  const llm::GeneratorMemory memory = generator.memory();
+  const int64_t bits = run.format.bits() > 0 ? run.format.bits() : 8 * static_cast<int64_t>(lockstep::graph::byteSize(run.format.dtype()));
+  const auto table = static_cast<uint64_t>(config.vocabulary * config.width * bits / 8);
+  return memory.weights - (config.tied_head ? 0 : table) +
+         memory.states / static_cast<uint64_t>(generator.options().positions) * static_cast<uint64_t>(before);
+}
+
 void reportDecoding(const Shape& shape, const llm::LanguageConfig& config, const Run& run, int64_t sequences) {
   const int64_t before = run.is_short ? 16 : 512, tokens = run.is_short ? 8 : 64;
   llm::Generator generator(config, randomWeights(config),
@@ -148,8 +158,7 @@ void reportDecoding(const Shape& shape, const llm::LanguageConfig& config, const
                          }) /
                          static_cast<double>(tokens);
   generator.pretend(before);
-  uint64_t bytes = 0;
-  for (const auto& command : generator.profile().commands) bytes += command.bytes;
+  const uint64_t bytes = bytesRead(generator, config, run, before);
   const lockstep::ProgramFacts facts = generator.facts();
   const double least = static_cast<double>(bytes) / run.peaks.bytes_per_second +
                        static_cast<double>(facts.levels) * (run.peaks.dispatch_seconds + run.peaks.barrier_seconds);
@@ -176,6 +185,7 @@ void reportPrompt(const Shape& shape, const llm::LanguageConfig& config, const R
                            {.device = run.device,
                             .positions = tokens,
                             .chunk = tokens,
+                            .prompt_precision = run.format.isF32() ? lockstep::Precision{} : lockstep::mixed(lockstep::DType::BF16),
                             .cache = run.format.isF32() ? lockstep::DType::F32 : lockstep::DType::BF16});
   const std::vector<llm::TokenList> prompt{llm::TokenList(static_cast<size_t>(tokens), 7)};
   const double seconds = medianSeconds([&] {
@@ -212,7 +222,7 @@ int main(int count, char** values) {
     Run run;
     run.is_short = std::erase(arguments, "--short") > 0;
     run.with_profile = std::erase(arguments, "--profile") > 0;
-    const std::string format = take(arguments, "--weights"), only = take(arguments, "--model");
+    const std::string format = take(arguments, "--weights"), only = take(arguments, "--model"), part = take(arguments, "--only");
     run.format = lockstep::nn::WeightFormat::parse(format.empty() ? "bf16" : format).orThrow();
     const lockstep::ChosenDevice device = lockstep::chooseDevice(arguments.empty() ? "auto" : arguments[0]).orThrow();
     run.device = device.info.id;
@@ -221,8 +231,10 @@ int main(int count, char** values) {
       if (!only.empty() && shape.name != only) continue;
       llm::LanguageConfig config = llm::LanguageConfig::parse(shape.json, shape.name).orThrow();
       config.weights = run.format;
-      for (const int64_t sequences : {1, 32}) reportDecoding(shape, config, run, sequences);
-      reportPrompt(shape, config, run);
+      for (const int64_t sequences : {1, 32}) {
+        if (part.empty() || part == std::to_string(sequences)) reportDecoding(shape, config, run, sequences);
+      }
+      if (part.empty() || part == "prompt") reportPrompt(shape, config, run);
     }
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What bench_language measures, in PyTorch: language models of Llama's layers with random weights and a cache of a fixed size. A token of
-decoding is compiled and replayed as a CUDA graph; the prefill of a prompt is compiled.
+decoding is compiled and replayed as a CUDA graph; the prefill of a prompt is compiled. What is compiled goes from the attention of a layer to
+the keys and values of the next, once for all layers: nothing that a compiler would fuse lies across its ends.
 usage: peer_language.py [--short] [--f32] [--no-compile] [NAME...]   NAME: qwen2.5-0.5b, llama-3.2-1b, llama-3.1-8b; none: all"""
 import statistics
 import sys
@@ -9,8 +10,11 @@ import time
 import torch
 import torch.nn.functional as F
 
+import torch._dynamo
+
 import peer  # noqa: F401  its settings: f32 without TF32
 
+torch._dynamo.config.recompile_limit = 64  # one for each model, batch and length
 SHORT, COMPILES = '--short' in sys.argv, '--no-compile' not in sys.argv
 DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'
 DTYPE = torch.float32 if '--f32' in sys.argv else torch.bfloat16
@@ -52,25 +56,43 @@ class Model:
         a, b = x.chunk(2, -1)
         return x * cos + torch.cat((-b, a), -1) * sin
 
-    def __call__(self, ids, cache, at):
-        """The likeliest token after ids [B, T] at the places at [T]."""
-        batch, length = ids.shape
+    def begin(self, ids, at):
+        """The embeddings of ids [B, T], what the first layer attends with, and the angles of the places at [T]."""
         h = F.embedding(ids, self.tokens)
         angles = at[:, None].float() * self.angles
         angles = torch.cat((angles, angles), -1)
-        cos, sin = angles.cos().to(DTYPE), angles.sin().to(DTYPE)
-        for w, (keys, values) in zip(self.layers, cache):
-            qkv = F.linear(self.rms(h, w['n1']), w['qkv'], w['b']).view(batch, length, -1, self.head).transpose(1, 2)
-            q, k, v = qkv.split((self.heads, self.key_heads, self.key_heads), 1)
-            q, k = self.turn(q, cos, sin), self.turn(k, cos, sin)
-            keys.index_copy_(2, at, k)
-            values.index_copy_(2, at, v)
-            seen = torch.arange(keys.shape[2], device=DEVICE)[None] <= at[:, None]
-            a = self.attend(q, keys, values, seen) if length == 1 else self.attend(q, k, v, None)
-            h = h + F.linear(a.transpose(1, 2).reshape(batch, length, -1), w['o'])
-            gate, up = F.linear(self.rms(h, w['n2']), w['gu']).chunk(2, -1)
-            h = h + F.linear(F.silu(gate) * up, w['d'])
+        w = self.layers[0]
+        return h, F.linear(self.rms(h, w['n1']), w['qkv'], w['b']), angles.cos().to(DTYPE), angles.sin().to(DTYPE)
+
+    def layer(self, h, qkv, w, following, keys, values, at, cos, sin):
+        batch, length = h.shape[:2]
+        qkv = qkv.view(batch, length, -1, self.head).transpose(1, 2)
+        q, k, v = qkv.split((self.heads, self.key_heads, self.key_heads), 1)
+        q, k = self.turn(q, cos, sin), self.turn(k, cos, sin)
+        keys.index_copy_(2, at, k)
+        values.index_copy_(2, at, v)
+        seen = torch.arange(keys.shape[2], device=DEVICE)[None] <= at[:, None]
+        a = self.attend(q, keys, values, seen) if length == 1 else self.attend(q, k, v, None)
+        h = h + F.linear(a.transpose(1, 2).reshape(batch, length, -1), w['o'])
+        gate, up = F.linear(self.rms(h, w['n2']), w['gu']).chunk(2, -1)
+        h = h + F.linear(F.silu(gate) * up, w['d'])
+        return h, None if following is None else F.linear(self.rms(h, following['n1']), following['qkv'], following['b'])
+
+    def end(self, h):
         return F.linear(self.rms(h[:, -1:], self.norm), self.out).argmax(-1)
+
+    def compiled(self):
+        """The likeliest token after ids, as a function of ids, cache and at."""
+        def use(function):
+            return torch.compile(function, fullgraph=True, dynamic=False) if COMPILES else function
+        begin, layer, end = use(self.begin), use(self.layer), use(self.end)
+
+        def forward(ids, cache, at):
+            h, qkv, cos, sin = begin(ids, at)
+            for w, following, (keys, values) in zip(self.layers, [*self.layers[1:], None], cache):
+                h, qkv = layer(h, qkv, w, following, keys, values, at, cos, sin)
+            return end(h)
+        return forward
 
     def attend(self, q, k, v, seen):
         """`seen` None: causal, from the first place on."""
@@ -107,7 +129,7 @@ def decode(model, batch):
     cache = model.cache(batch, CONTEXT)
     ids = torch.full((batch, 1), 7, device=DEVICE)
     at = torch.full((1,), BEFORE, device=DEVICE)
-    forward = torch.compile(model.__call__, fullgraph=True) if COMPILES else model
+    forward = model.compiled()
 
     def step():
         ids.copy_(forward(ids, cache, at))
@@ -130,7 +152,7 @@ def prefill(model):
     cache = model.cache(1, PROMPT)
     ids = torch.full((1, PROMPT), 7, device=DEVICE)
     at = torch.arange(PROMPT, device=DEVICE)
-    forward = torch.compile(model.__call__, fullgraph=True) if COMPILES else model
+    forward = model.compiled()
     return seconds(lambda: forward(ids, cache, at), 3)
 
 
