@@ -86,6 +86,33 @@ TEST(DecodePlans, a_token_takes_few_dispatches_and_levels) {
   EXPECT_EQ(all.plan.distinct_kernels, compiled(qwen(3), options).plan.distinct_kernels);
 }
 
+/// Of all commands.
+uint64_t movedBytes(const passes::Compiled& compiled) {
+  uint64_t bytes = 0;
+  for (const passes::CommandWork& work : compiled.work) bytes += work.bytes;
+  return bytes;
+}
+
+/// Beside the likeliest token: how often each id was there goes into the logits, then chunks of them are ranked, and one is drawn.
+TEST(DecodePlans, sampling_takes_two_dispatches_and_sorts_no_vocabulary) {
+  const GeneratorOptions options{.positions = 1024, .chunk = 1, .samples = true};
+  const passes::Compiled greedy = compiled(qwen(2), {.positions = 1024, .chunk = 1}), sampled = compiled(qwen(2), options);
+  EXPECT_LE(sampled.plan.dispatches, greedy.plan.dispatches + 2) << listOf(sampled);
+  EXPECT_LE(sampled.plan.levels, greedy.plan.levels + 1) << listOf(sampled);
+  for (const char* sorts : {"ordering", "merge_order", "take_along_axis", "cumsum"}) EXPECT_EQ(labelled(sampled, sorts), 0) << sorts;
+  // In numbers of 32 bits per id: 4 to count ids and to change logits, 1 and 3 to rank, 3 to draw from the ranks.
+  constexpr uint64_t kPerId = 11 * sizeof(float), kIds = 151936;
+  EXPECT_LE(movedBytes(sampled) - movedBytes(greedy), kPerId * kIds * 102 / 100);
+
+  passes::CompileOptions by_sort = onGpu();
+  by_sort.disabled = {"template:draw_token"};
+  const passes::Compiled sorted = passes::compile(detail::withoutCaptures(traced(qwen(2), options)), by_sort).orThrow();
+  EXPECT_GT(labelled(sorted, "merge_order"), 0) << listOf(sorted);
+  EXPECT_GE(sorted.plan.dispatches, sampled.plan.dispatches + 40);
+  EXPECT_GE(sorted.plan.levels, sampled.plan.levels + 30);
+  EXPECT_GE(movedBytes(sorted) - movedBytes(greedy), 5 * (movedBytes(sampled) - movedBytes(greedy)));
+}
+
 /// A loop over the same commands: caches stay in their place.
 TEST(DecodePlans, several_tokens_take_the_kernels_of_one) {
   const passes::Compiled one = compiled(qwen(2), {.positions = 1024, .chunk = 1});
