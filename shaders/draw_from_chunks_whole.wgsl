@@ -38,6 +38,7 @@ var<workgroup> share_of: array<f32, chunks>;   // what the sums of a chunk are m
 var<workgroup> weight_of: array<f32, chunks>;
 var<workgroup> largest_key: i32;
 var<workgroup> range: vec3<i32>;  // the lowest and the highest key, and whether the last half was the upper one
+var<workgroup> found_key: i32;
 var<workgroup> goal: f32;
 var<workgroup> rules: vec3<u32>;  // whether top_k, top_p and min_p leave anything out
 
@@ -99,8 +100,10 @@ fn aim(batch: u32, lane: u32, factor: f32) {
   }
 }
 
-// Leaves the elements above the key in above_of, those with it as well in within_of, and what weight_of has before it in weight_of.
+// Leaves the key in found_key, the elements above it in above_of, those with it as well in within_of, and the weights above it in weight_of.
 fn search(batch: u32, lane: u32, kind: u32) {
+  var above = 0u;  // in all chunks
+  var all = 0u;
   for (var part = lane; part < chunks; part += lanes) {
     above_of[part] = 0;
     within_of[part] = left_of[part];
@@ -111,6 +114,7 @@ fn search(batch: u32, lane: u32, kind: u32) {
     var lowest = largest_key;
     for (var part = 0u; part < chunks; part++) {
       lowest = select(lowest, min(lowest, last_of[part]), left_of[part] > 0);
+      all += left_of[part];
     }
     range = vec3<i32>(lowest, largest_key, 0);
   }
@@ -148,26 +152,17 @@ fn search(batch: u32, lane: u32, kind: u32) {
     workgroupBarrier();
     if (lane == 0) {
       var count = 0u;
+      var sum = 0.0;
       for (var part = 0u; part < chunks; part++) {
         count += middle_of[part];
+        sum += weight_of[part];
       }
-      let sum = sum_of_weights();
       let upper = (kind == counts && f32(count) >= goal) || (kind == reaches && sum >= goal) || (kind == passes && sum > goal);
-      var next = select(vec3<i32>(now.x, key - 1, 0), vec3<i32>(key, now.y, 1), upper);
+      above = select(count, above, upper);
+      all = select(all, count, upper);
+      let next = select(vec3<i32>(now.x, key - 1, 0), vec3<i32>(key, now.y, 1), upper);
       // One element that is left in the range is what is looked for.
-      var in_range = 0u;
-      var of_one = 0u;
-      for (var part = 0u; part < chunks; part++) {
-        let begin = select(middle_of[part], above_of[part], upper);
-        let end = select(within_of[part], middle_of[part], upper);
-        of_one = select(of_one, part, end > begin);
-        in_range += end - begin;
-      }
-      if (in_range == 1) {
-        let one = load_keys(batch, of_one, select(middle_of[of_one], above_of[of_one], upper));
-        next = vec3<i32>(one, one, next.z);
-      }
-      range = next;
+      range = select(next, vec3<i32>(0, 0, next.z), all - above == 1);
     }
   }
   workgroupBarrier();
@@ -175,6 +170,13 @@ fn search(batch: u32, lane: u32, kind: u32) {
     weight_of[part] = weight_up_to(batch, part, above_of[part]);
   }
   workgroupBarrier();
+  if (lane == 0) {
+    var part = 0u;
+    for (var i = 0u; i < chunks; i++) {
+      part = select(part, i, within_of[i] > above_of[i]);
+    }
+    found_key = load_keys(batch, part, above_of[part]);
+  }
 }
 
 @compute @workgroup_size(lanes)
@@ -217,7 +219,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     search(batch, lane, reaches);
     if (lane == 0) {
       // Of equal elements those before whose place the others weigh less.
-      let each = weight(range.x, largest_key);
+      let each = weight(found_key, largest_key);
       let wanted = select(1.0, ceil((goal - sum_of_weights()) / each), each > 0);
       var stay = u32(clamp(wanted, 1, f32(tied())));
       for (var part = 0u; part < chunks; part++) {
@@ -250,7 +252,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   search(batch, lane, passes);
   if (lane == 0 && flat < batches) {
     let count = tied();
-    let each = weight(range.x, largest_key);
+    let each = weight(found_key, largest_key);
     let last = f32(count - 1);
     var after = u32(clamp(select(last, floor((goal - sum_of_weights()) / each), each > 0), 0, last));
     var place = 0i;

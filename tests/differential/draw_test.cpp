@@ -14,12 +14,11 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kLines = 48;
-
 /// Numbers of which `steps` to a unit are different, up to `most`.
 struct Lines {
   int64_t length = 1;
   double steps = 1, most = 4;
+  int64_t count = 48;
 };
 
 struct Draws {
@@ -44,8 +43,8 @@ Draws makeDraws(const Lines& lines) {
     made.leaves.emplace(name, std::move(tensor));
     operands.push_back(graph::testing::addInput(b, name, type));
   };
-  const graph::Shape each{kLines};
-  add("logits", {graph::DType::F32, {kLines, lines.length}}, [&] {
+  const graph::Shape each{lines.count};
+  add("logits", {graph::DType::F32, {lines.count, lines.length}}, [&] {
     const double x = std::floor(number(-lines.most, lines.most) * lines.steps) / lines.steps;
     return number(0, 20) < 1 ? -std::numeric_limits<double>::infinity() : x;
   });
@@ -72,6 +71,17 @@ TEST(Draws, have_the_places_of_the_evaluator) {
           runGraph(made.graph, made.leaves, {.device = device, .opened = openedDevice(device), .disable = {"template:draw_token"}}), want,
           what + " by a sort");
     }
+  }
+}
+
+/// The largest vocabularies in use, on drivers that end loops after some rounds, too.
+TEST(Draws, take_a_large_vocabulary) {
+  for (const int64_t ids : {151936, 262144}) {
+    const Draws made = makeDraws({.length = ids, .steps = 1e6, .most = 10, .count = 2});
+    const std::vector<graph::Tensor> want = runGraph(made.graph, made.leaves);
+    for (const std::string& device : devicesUnderTest())
+      expectEqualBits(runGraph(made.graph, made.leaves, {.device = device, .opened = openedDevice(device)}), want,
+                      fmt::format("{} elements on {}", ids, device));
   }
 }
 
