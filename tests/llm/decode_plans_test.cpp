@@ -23,12 +23,12 @@ using graph::OutputKind;
 using testing::configOf;
 using testing::tinyJson;
 
-graph::Graph traced(LanguageConfig config, const GeneratorOptions& options) {
+graph::Graph traced(LanguageConfig config, const GeneratorOptions& options, int64_t tokens = 1) {
   config.init_scale = 0;
   const GeneratorSession session(config, options);
   const bool several = options.tokens_per_submission > 1;
   return detail::traceFunction(
-      &session, several ? inputsOfSeveral(options) : inputsOf(options, 1),
+      &session, several ? inputsOfSeveral(options) : inputsOf(options, tokens),
       [&](const Module&, const Inputs& in) { return several ? advanceSeveral(session, in, options) : advance(session, in, options); },
       OutputKind::Result, Where::current(), true);
 }
@@ -139,6 +139,33 @@ TEST(DecodePlans, windows_and_soft_caps_take_the_template) {
   EXPECT_EQ(labelled(made, "tanh"), labelled(made, "gelu_tanh")) << listOf(made);
 }
 
+/// Of each head, how the tokens of a chunk look at the positions of the cache.
+TEST(DecodePlans, a_chunk_of_a_prompt_keeps_no_scores) {
+  LanguageConfig config = configOf(tinyJson("gemma2", R"("sliding_window": 300, "attn_logit_softcapping": 20.0)"));
+  config.logit_cap = 0;
+  const GeneratorOptions options{.positions = 2048, .chunk = 64};
+  const int64_t scores = config.attention.heads * options.chunk * (options.positions + options.chunk);
+  const auto planned = [&](std::vector<std::string> disabled) {
+    passes::CompileOptions how = onGpu();
+    how.disabled = std::move(disabled);
+    return passes::compile(detail::withoutCaptures(traced(config, options, options.chunk)), how).orThrow();
+  };
+  const auto largest = [](const passes::Compiled& compiled) {
+    int64_t most = 0;
+    for (const program::Buffer& buffer : compiled.program.buffers) {
+      if (buffer.role == program::ArenaRole::Workspace) most = std::max(most, buffer.type.shape.elementCount());
+    }
+    return most;
+  };
+  const passes::Compiled made = planned({}), products = planned({"template:chunk_attention"});
+  EXPECT_EQ(labelled(made, "attend_chunk"), std::ssize(config.layers)) << listOf(made);
+  EXPECT_LT(largest(made), scores / 8);
+  EXPECT_GE(largest(products), scores);
+  EXPECT_GE(products.plan.dispatches, made.plan.dispatches + 3 * config.layers.size()) << listOf(products);
+  EXPECT_GE(products.plan.levels, made.plan.levels + 3 * config.layers.size()) << listOf(products);
+  EXPECT_GE(movedBytes(products), 2 * movedBytes(made));
+}
+
 /// Wide enough that its products are sums by columns, with norms beside them and in the order of rotary positions.
 std::vector<LanguageConfig> wideConfigs() {
   std::vector<LanguageConfig> all;
@@ -161,44 +188,64 @@ program::DeviceProfile largeProfile() {
   return profile;
 }
 
-/// Of four tokens, one after the other.
-std::vector<std::vector<double>> logitsOf(GraphRunner& runner) {
+/// Of runs of so many tokens, one after the other.
+std::vector<std::vector<double>> logitsOf(GraphRunner& runner, int64_t runs, int64_t tokens) {
   std::vector<std::vector<double>> all;
-  for (const int32_t at : {0, 1, 2, 3}) {
-    const ValueMap inputs{{"ids", {static_cast<double>(7 + 40 * at)}}, {"at", {static_cast<double>(at)}}, {"count", {1}}};
+  for (int64_t run = 0; run < runs; ++run) {
+    std::vector<double> ids;
+    for (int64_t i = 0; i < tokens; ++i) ids.push_back(static_cast<double>((7 + 40 * (run * tokens + i)) % 300));
+    const ValueMap inputs{{"ids", ids}, {"at", {static_cast<double>(run * tokens)}}, {"count", {static_cast<double>(tokens)}}};
     all.push_back(runner.step(inputs).orThrow().at({OutputKind::Capture, "logits"}));
   }
   return all;
 }
 
-TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
-  const GeneratorOptions options{.positions = 16, .chunk = 1};
+/// Logits of a model with random weights on devices beside those of the evaluator.
+void expectRight(const LanguageConfig& config, const GeneratorOptions& options, const program::DeviceProfile& profile,
+                 const std::vector<std::string>& devices) {
   passes::CompileOptions how;
   how.templates = detail::templateSource();
-  for (const LanguageConfig& config : wideConfigs()) {
-    const graph::Graph graph = traced(config, options);
-    ValueMap values;
-    for (const auto& [name, its] : testing::randomValues(config)) {
-      std::vector<double>& one = values["model." + name];
-      for (const float x : its) one.push_back(static_cast<double>(x) * (its.size() > 2048 ? 0.2F : 1.0F));
-    }
-    const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
-    const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
-    ASSERT_TRUE(writeParameters(*evaluator, layout, values));
-    const std::vector<std::vector<double>> want = logitsOf(*evaluator);
-    for (const std::string& device : testing::devices()) {
-      const auto runner = makeDeviceRunner(graph, how, profiledDevice(device, largeProfile())).orThrow();
-      ASSERT_TRUE(writeParameters(*runner, layout, values));
-      const std::vector<std::vector<double>> got = logitsOf(*runner);
-      for (size_t at = 0; at < want.size(); ++at) {
-        double most = 0, error = 0;
-        for (size_t i = 0; i < want[at].size(); ++i) {
-          most = std::max(most, std::abs(want[at][i]));
-          error = std::max(error, std::abs(got[at].at(i) - want[at][i]));
-        }
-        EXPECT_LT(error, 1e-5 * most) << config.family << " on " << device << " at " << at;
+  const graph::Graph graph = traced(config, options, options.chunk);
+  ValueMap values;
+  for (const auto& [name, its] : testing::randomValues(config)) {
+    std::vector<double>& one = values["model." + name];
+    for (const float x : its) one.push_back(static_cast<double>(x) * (its.size() > 2048 ? 0.2F : 1.0F));
+  }
+  const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
+  const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
+  ASSERT_TRUE(writeParameters(*evaluator, layout, values));
+  const int64_t runs = options.positions / options.chunk / 4;
+  const std::vector<std::vector<double>> want = logitsOf(*evaluator, runs, options.chunk);
+  for (const std::string& device : devices) {
+    const auto runner = makeDeviceRunner(graph, how, profiledDevice(device, profile)).orThrow();
+    ASSERT_TRUE(writeParameters(*runner, layout, values));
+    const std::vector<std::vector<double>> got = logitsOf(*runner, runs, options.chunk);
+    for (size_t at = 0; at < want.size(); ++at) {
+      double most = 0, error = 0;
+      for (size_t i = 0; i < want[at].size(); ++i) {
+        most = std::max(most, std::abs(want[at][i]));
+        error = std::max(error, std::abs(got[at].at(i) - want[at][i]));
       }
+      EXPECT_LT(error, 1e-5 * most) << config.family << " on " << device << " at " << at;
     }
+  }
+}
+
+TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
+  for (const LanguageConfig& config : wideConfigs()) expectRight(config, {.positions = 16, .chunk = 1}, largeProfile(), testing::devices());
+}
+
+/// The reference has any subgroups.
+TEST(DecodePlans, chunks_are_right_as_gpus_compute_them) {
+  program::DeviceProfile profile = largeProfile();
+  profile.subgroup_size = 32;
+  profile.subgroups = profile.fixed_subgroups = true;
+  for (const LanguageConfig& config : wideConfigs()) {
+    const GeneratorOptions options{.positions = 144, .chunk = 18};
+    passes::CompileOptions how = onGpu();
+    how.profile = profile;
+    EXPECT_EQ(labelled(passes::compile(traced(config, options, options.chunk), how).orThrow(), "attend_chunk"), std::ssize(config.layers));
+    expectRight(config, options, profile, {"reference"});
   }
 }
 

@@ -547,6 +547,7 @@ std::vector<Broken> brokenCases() {
   breakAttention("attend", {}, broken);
   breakCachedAttention("cached_attention", broken);
   breakCachedAttention("attend_cache", broken);
+  breakCachedAttention("attend_chunk", broken);
   breakQuantized(broken);
   breakAttention("attention_gradient", {out, rows, out, rows}, broken);
   breakAttention("attend_gradient_queries", {out, rows, rows}, broken);
