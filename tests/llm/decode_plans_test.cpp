@@ -113,6 +113,20 @@ TEST(DecodePlans, sampling_takes_two_dispatches_and_sorts_no_vocabulary) {
   EXPECT_GE(movedBytes(sorted) - movedBytes(greedy), 5 * (movedBytes(sampled) - movedBytes(greedy)));
 }
 
+/// With the least that every device has, and as CPU drivers are planned for.
+TEST(DecodePlans, sampling_sorts_no_vocabulary_anywhere) {
+  LanguageConfig config = configOf(tinyJson("qwen2"));
+  config.vocabulary = 151936;
+  for (const char* name : {"portable", "cpu"}) {
+    passes::CompileOptions how = onGpu();
+    how.profile = program::findProfile(name).orThrow();
+    const passes::Compiled made =
+        passes::compile(detail::withoutCaptures(traced(config, {.positions = 64, .chunk = 1, .samples = true})), how).orThrow();
+    EXPECT_EQ(labelled(made, "draw_from_chunks"), 1) << name;
+    EXPECT_EQ(labelled(made, "merge_order"), 0) << name;
+  }
+}
+
 /// A loop over the same commands: caches stay in their place.
 TEST(DecodePlans, several_tokens_take_the_kernels_of_one) {
   const passes::Compiled one = compiled(qwen(2), {.positions = 1024, .chunk = 1});
