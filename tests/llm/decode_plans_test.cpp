@@ -127,6 +127,28 @@ TEST(DecodePlans, sampling_sorts_no_vocabulary_anywhere) {
   }
 }
 
+/// With the eight storage buffers that every device has.
+TEST(DecodePlans, sampling_keeps_to_the_bindings_of_every_device) {
+  for (const char* name : {"portable", "webgpu_default", "cpu"}) {
+    passes::CompileOptions how = onGpu();
+    how.profile = program::findProfile(name).orThrow();
+    for (const int64_t vocabulary : {24, 3000, 151936}) {
+      LanguageConfig config = configOf(tinyJson("qwen2"));
+      config.vocabulary = vocabulary;
+      for (const int64_t tokens : {1, 20, 64}) {
+        const GeneratorOptions options{.positions = 96, .chunk = tokens, .samples = true};
+        const passes::Compiled made = passes::compile(detail::withoutCaptures(traced(config, options, tokens)), how).orThrow();
+        for (const program::Command& command : made.program.commands) {
+          const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+          if (dispatch == nullptr) continue;
+          EXPECT_LE(dispatch->bindings.size(), how.profile.max_storage_buffers)
+              << name << ", " << vocabulary << " ids, " << tokens << " tokens: " << command.label;
+        }
+      }
+    }
+  }
+}
+
 /// A loop over the same commands: caches stay in their place.
 TEST(DecodePlans, several_tokens_take_the_kernels_of_one) {
   const passes::Compiled one = compiled(qwen(2), {.positions = 1024, .chunk = 1});
