@@ -12,6 +12,9 @@ override causal: bool = false;  // query t sees keys 0 .. t + offset only
 override offset: u32 = 0;
 override scale: f32 = 1;
 override masked: bool = false;
+override past: bool = false;  // with causal: the queries are the last of a number of keys that is a value
+override window: u32 = 0;     // with past: keys up to its own that a query sees; 0: all
+override cap: f32 = 0;        // with past: scores s become cap tanh(s / cap); 0: they stay as they are
 override lanes: u32 = 64;
 override block: u32 = 1;  // keys per round of the loop
 override vector: u32 = 1;  // 4: widths are multiples of it, and keys and values are loaded so
@@ -22,15 +25,17 @@ fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_lse(batch: u32, query: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 const lowest = -0x1.fffffep+127f;
 
+fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 // exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
 fn exp_keeping_nan(x: f32) -> f32 {
-  return select(exp(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
+  return select(exp(x), x, is_nan(x));
 }
 
 @compute @workgroup_size(lanes)
@@ -42,7 +47,12 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   let batch = row / queries;
   let query = row % queries;
   let of_keys = batch / group;
-  let end = select(keys, min(keys, query + offset + 1), causal);
+  var end = select(keys, min(keys, query + offset + 1), causal);
+  var begin = 0u;
+  if (past) {
+    end = u32(max(clamp(load_length(batch), 0, i32(keys)) - i32(queries - 1 - query), 0));
+    begin = select(0, max(end, window) - window, window > 0);
+  }
 
   var q: array<f32, width>;
   for (var d = 0u; d < width; d++) {
@@ -51,7 +61,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   var sums: array<f32, value_width>;
   var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
   var total = 0.0;
-  for (var first = 0u; first < end; first += block) {
+  for (var first = begin; first < end; first += block) {
     var weights: array<f32, block>;
     var higher = highest;
     for (var j = 0u; j < block; j++) {
@@ -69,6 +79,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
       if (masked) {
         score += load_mask(batch, query, key);
+      }
+      if (cap > 0) {
+        score = select(cap * tanh(clamp(score / cap, -20, 20)), score, is_nan(score));
       }
       weights[j] = score;
       higher = max(higher, score);
@@ -102,5 +115,5 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     store_out(batch, query, d, sums[d] / total);
   }
   // Of a NaN, log is open as well.
-  store_lse(batch, query, highest + select(log(total), total, (bitcast<u32>(total) & 0x7fffffffu) > 0x7f800000u));
+  store_lse(batch, query, highest + select(log(total), total, is_nan(total)));
 }

@@ -15,6 +15,9 @@ override causal: bool = false;  // query t sees keys 0 .. t + offset only
 override offset: u32 = 0;
 override scale: f32 = 1;
 override masked: bool = false;
+override past: bool = false;  // with causal: the queries are the last of a number of keys that is a value
+override window: u32 = 0;     // with past: keys up to its own that a query sees; 0: all
+override cap: f32 = 0;        // with past: scores s become cap tanh(s / cap); 0: they stay as they are
 override lanes: u32 = 64;
 override shares: u32 = 1;  // of the blocks; each is taken by lanes / shares invocations, and the first puts them together
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
@@ -39,6 +42,7 @@ fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_lse(batch: u32, query: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
@@ -46,9 +50,23 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 const lowest = -0x1.fffffep+127f;
 const log2_e = 1.44269504f;
 const ln_2 = 0.693147181f;
+// Scores are compared as powers of two; those that are capped become so after tanh.
+override per_score: f32 = select(log2_e, 1 / max(cap, 0x1p-100f), cap > 0);
 
 var<workgroup> tile_k: array<vec4<f32>, tile * quads * across>;
 var<workgroup> tile_v: array<vec4<f32>, tile * value_quads * across>;
+var<workgroup> keys_before: i32;  // the first query, which may be beyond the first key
+
+fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+
+// Keys from the first one on that a query sees, if so many are before the first query, and those of them that its window leaves out.
+fn seen_by(query: u32, before: i32) -> u32 {
+  return select(keys, u32(clamp(i32(min(query, queries - 1)) + 1 + before, 0, i32(keys))), causal);
+}
+fn passed_by(query: u32, before: i32) -> u32 {
+  return select(0, max(seen_by(query, before), window) - window, window > 0);
+}
+fn is_between(key: u32, passed: u32, limit: u32) -> bool { return key < limit && (window == 0 || key >= passed); }
 
 // Elements past the width are 0.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
@@ -115,28 +133,42 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   // The last queries, which see most keys, begin first.
   let first_query = (tiles - 1 - min(place / batches, tiles - 1)) * rows;
   let of_keys = batch / group;
-  let end = select(keys, min(keys, first_query + rows + offset), causal);
+  var before = i32(offset);
+  if (past) {
+    if (lane == 0) {
+      keys_before = clamp(load_length(batch), 0, i32(keys)) - i32(queries);
+    }
+    before = workgroupUniformLoad(&keys_before);
+  }
+  let begin_of_all = passed_by(first_query, before) / tile * tile;
+  let end = seen_by(first_query + rows - 1, before);
   let part = lane % across;
   let member = select(lane % members, lane, shares == 1);
   let share = select(lane / members, 0, shares == 1);
   let my_query = first_query + member / across * thread_rows;
   let least_query = first_query + member / subgroup * (subgroup / across * thread_rows);  // of the subgroup, which sees the keys below
-  let my_end = select(keys, min(keys, least_query + subgroup / across * thread_rows + offset), causal);
+  let last_query = least_query + subgroup / across * thread_rows - 1;
+  let my_begin = passed_by(least_query, before);
+  let my_end = seen_by(last_query, before);
+  let seen_by_each = seen_by(least_query, before);
+  let passed_by_some = passed_by(last_query, before);
 
   var q: array<vec4<f32>, thread_rows * quads>;
   var sums: array<vec4<f32>, thread_rows * value_quads>;
   var highest: array<f32, thread_rows>;  // finite, so that a difference from it is a number even where every score so far is -inf
   var total: array<f32, thread_rows>;
   var limit: array<u32, thread_rows>;  // keys that the query sees
+  var passed: array<u32, thread_rows>;
   for (var i = 0u; i < thread_rows; i++) {
     let query = min(my_query + i, queries - 1);
     highest[i] = lowest;
-    limit[i] = select(keys, min(keys, query + offset + 1), causal);
+    limit[i] = seen_by(query, before);
+    passed[i] = passed_by(query, before);
     for (var n = 0u; n < quads; n++) {
-      q[i * quads + n] = quad_of_q(batch, query, 4 * (n * across + part)) * (scale * log2_e);
+      q[i * quads + n] = quad_of_q(batch, query, 4 * (n * across + part)) * (scale * per_score);
     }
   }
-  for (var first = 0u; first < end; first += tile) {
+  for (var first = begin_of_all; first < end; first += tile) {
     workgroupBarrier();
     for (var n = 0u; n < held; n++) {
       let i = n * lanes + lane;
@@ -152,7 +184,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     }
     workgroupBarrier();
     let visible = (max(my_end, first) - first + block - 1) / block;  // rounds with keys that some query of the subgroup sees
-    for (var round = share; round < min(visible, tile / block); round += shares) {
+    let hidden = select(0, (max(my_begin, first) - first) / block, window > 0);  // rounds without any, before them
+    for (var round = hidden + share; round < min(visible, tile / block); round += shares) {
       let begin = round * block;
       var scores: array<f32, thread_rows * block>;
       for (var j = 0u; j < block; j++) {
@@ -178,15 +211,24 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         }
       }
       // Whether some query does not see some of these keys: those have no weight, and their values do not count, whatever they are.
-      let hides = first + begin + block > keys || (causal && first + begin + block > least_query + offset + 1);
+      let hides = first + begin + block > seen_by_each || (window > 0 && first + begin < passed_by_some);
       if (hides) {
         for (var i = 0u; i < thread_rows; i++) {
           for (var j = 0u; j < block; j++) {
-            scores[i * block + j] = select(lowest, scores[i * block + j], first + begin + j < limit[i]);
+            scores[i * block + j] = select(lowest, scores[i * block + j], is_between(first + begin + j, passed[i], limit[i]));
           }
         }
       }
       for (var i = 0u; i < thread_rows; i++) {
+        // What exp2 and tanh make of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
+        var trace = 0.0;
+        if (cap > 0) {
+          for (var j = 0u; j < block; j++) {
+            let score = scores[i * block + j];
+            trace = select(trace, score, is_nan(score));
+            scores[i * block + j] = select(tanh(clamp(score, -20, 20)) * (cap * log2_e), lowest, score == lowest);
+          }
+        }
         var higher = highest[i];
         for (var j = 0u; j < block; j++) {
           higher = max(higher, scores[i * block + j]);
@@ -199,23 +241,22 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
             sums[i * value_quads + n] *= shrink;
           }
         }
-        // What exp2 makes of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
-        var trace = 0.0;
         for (var j = 0u; j < block; j++) {
           trace = fma(scores[i * block + j], 0x1p-64f, trace);
           scores[i * block + j] = exp2(scores[i * block + j] - higher);
         }
-        total[i] += select(0.0, trace, (bitcast<u32>(trace) & 0x7fffffffu) > 0x7f800000u);
+        total[i] += select(0.0, trace, is_nan(trace));
       }
       if (hides) {
         for (var j = 0u; j < block; j++) {
           for (var i = 0u; i < thread_rows; i++) {
-            total[i] += select(0.0, scores[i * block + j], first + begin + j < limit[i]);
+            total[i] += select(0.0, scores[i * block + j], is_between(first + begin + j, passed[i], limit[i]));
           }
           for (var n = 0u; n < value_quads; n++) {
             let v = tile_v[((begin + j) * value_quads + n) * across + part];
             for (var i = 0u; i < thread_rows; i++) {
-              sums[i * value_quads + n] += select(vec4<f32>(), scores[i * block + j] * v, first + begin + j < limit[i]);
+              let is_seen = is_between(first + begin + j, passed[i], limit[i]);
+              sums[i * value_quads + n] += select(vec4<f32>(), scores[i * block + j] * v, is_seen);
             }
           }
         }
@@ -276,7 +317,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
       if (part == 0) {
         // Of a NaN, log2 is open as well.
-        let of_total = select(log2(total[i]), total[i], (bitcast<u32>(total[i]) & 0x7fffffffu) > 0x7f800000u);
+        let of_total = select(log2(total[i]), total[i], is_nan(total[i]));
         store_lse(batch, my_query + i, (highest[i] + of_total) * ln_2);
       }
     }

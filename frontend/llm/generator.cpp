@@ -9,6 +9,7 @@
 
 #include "frontend/llm/checkpoint.h"
 #include "frontend/llm/generator_session.h"
+#include "frontend/llm/sequence_states.h"
 #include "frontend/llm/stored_weights.h"
 #include "frontend/ops/ops.h"
 #include "frontend/trace/throw_error.h"
@@ -80,16 +81,20 @@ struct Generator::Impl {
     if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral, {});
   }
 
+  void checkIds(size_t sequence, const TokenList& tokens, const Where& where) const {
+    const auto wrong = std::ranges::find_if(tokens, [&](int32_t id) { return id < 0 || id >= config.vocabulary; });
+    if (wrong == tokens.end()) return;
+    refuse("tokens", fmt::format("the id {} of sequence {}, but the model has {} ids", *wrong, sequence, config.vocabulary),
+           "the tokenizer is of another model", where);
+  }
+
   /// `begins`: as if all sequences began anew.
   void check(const std::vector<TokenList>& tokens, bool begins, const Where& where) const {
     if (tokens.size() > lengths.size())
       refuse("options", fmt::format("tokens for {} sequences, but there are {}", tokens.size(), lengths.size()),
              "make a generator with more", where);
     for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto wrong = std::ranges::find_if(tokens[i], [&](int32_t id) { return id < 0 || id >= config.vocabulary; });
-      if (wrong != tokens[i].end())
-        refuse("tokens", fmt::format("the id {} of sequence {}, but the model has {} ids", *wrong, i, config.vocabulary),
-               "the tokenizer is of another model", where);
+      checkIds(i, tokens[i], where);
       const int64_t all = (begins ? 0 : lengths[i]) + std::ssize(tokens[i]);
       if (all > options.positions)
         refuse("room", fmt::format("{} tokens in sequence {}, which has room for {}", all, i, options.positions),
@@ -267,41 +272,22 @@ struct Generator::Impl {
       refuse("options", fmt::format("sequence {} of {}", sequence, lengths.size()), "they are numbered from 0", where);
   }
 
-  /// The state of all sequences, by buffer.
-  std::vector<std::vector<float>> read(const Where& where) {
-    if (!reader) {
-      reader = step.attach({.forward =
-                                [](const GeneratorSession& session, const Inputs&) {
-                                  std::vector<std::pair<std::string, Tensor>> all;
-                                  for (const auto& buffer : session.kept) all.emplace_back(buffer->path(), *buffer);
-                                  return Outputs(std::move(all));
-                                }},
-                           where);
-    }
-    const ForwardResult result = reader->run({}, {}, where);
-    std::vector<std::vector<float>> values;
-    for (const auto& buffer : kept()) {
-      const std::span<const float> floats = kept().size() == 1 ? result.output.floats() : result.outputs.get(buffer->path()).floats();
-      values.emplace_back(floats.begin(), floats.end());
-    }
-    return values;
+  [[nodiscard]] bool canTakeBack() const {
+    return std::ranges::all_of(config.layers, [](const LayerConfig& layer) { return layer.kind == LayerKind::Attention; });
   }
 
-  void write(const std::vector<std::vector<float>>& values, const Where& where) {
-    if (!writer) {
-      std::vector<InputSpec> inputs;
-      for (const auto& buffer : kept()) inputs.push_back({buffer->path(), buffer->type()});
-      writer = step.attach({.inputs = inputs,
-                            .forward = [](const GeneratorSession& session, const Inputs& in) -> Outputs {
-                              for (const auto& buffer : session.kept) buffer->update(in[buffer->path()]);
-                              return zeros({1});
-                            },
-                            .updates_buffers = true},
-                           where);
-    }
-    Batch batch;
-    for (size_t i = 0; i < values.size(); ++i) batch.emplace_back(kept()[i]->path(), values[i]);
-    (void)writer->run(batch, {}, where);
+  void takeBack(size_t sequence, const TokenList& fed, const Where& where) {
+    checkSequence(sequence, where);
+    checkIds(sequence, fed, where);
+    if (fed.empty()) return;
+    if (std::ssize(fed) > lengths[sequence])
+      refuse("options", fmt::format("{} tokens of sequence {}, which has {}", fed.size(), sequence, lengths[sequence]),
+             "take back those alone that it was fed", where);
+    if (!canTakeBack())
+      refuse("options", fmt::format("tokens of a {} model, whose state has all of them in it", config.family),
+             "keep the state from before them with save(), or feed the sequence anew", where);
+    if (options.samples) states.uncount(step, sequence, fed, where);
+    lengths[sequence] -= std::ssize(fed);
   }
 
   LanguageConfig config;
@@ -309,7 +295,8 @@ struct Generator::Impl {
   std::vector<int64_t> lengths;  ///< of the sequences
   std::vector<float> largest;    ///< of the logits after the last token of each
   ModelInference<GeneratorSession> step;
-  std::optional<Forward> chunk, several, reader, writer;
+  std::optional<Forward> chunk, several;
+  SequenceStates states;
 };
 
 Generator::Generator(const LanguageConfig& config, ParameterValues values, const GeneratorOptions& options, Where where)
@@ -396,10 +383,13 @@ std::vector<TokenList> Generator::extend(const std::vector<TokenList>& tokens, c
   return impl_->extend(tokens, options, false, where);
 }
 
+void Generator::takeBack(size_t sequence, const TokenList& fed, Where where) { impl_->takeBack(sequence, fed, where); }
+bool Generator::canTakeBack() const { return impl_->canTakeBack(); }
+
 SequenceState Generator::save(size_t sequence, Where where) {
   impl_->checkSequence(sequence, where);
   SequenceState state{.length = impl_->lengths[sequence], .tensors = {}};
-  const std::vector<std::vector<float>> all = impl_->read(where);
+  const std::vector<std::vector<float>> all = impl_->states.read(impl_->step, where);
   for (size_t i = 0; i < all.size(); ++i) {
     const size_t row = impl_->rowOf(*impl_->kept()[i]);
     const auto begin = all[i].begin() + static_cast<ptrdiff_t>(sequence * row);
@@ -413,14 +403,14 @@ void Generator::restore(size_t sequence, const SequenceState& state, Where where
   if (state.length < 0 || state.length > impl_->options.positions)
     refuse("options", fmt::format("the state of a sequence of {} tokens, and there is room for {}", state.length, impl_->options.positions),
            "make the generator with more positions", where);
-  std::vector<std::vector<float>> all = impl_->read(where);
+  std::vector<std::vector<float>> all = impl_->states.read(impl_->step, where);
   for (size_t i = 0; i < all.size(); ++i) {
     const size_t row = impl_->rowOf(*impl_->kept()[i]);
     if (state.tensors.size() != all.size() || state.tensors[i].size() != row)
       refuse("options", "the state of a sequence is one of another model, or of other options", "make both generators alike", where);
     std::ranges::copy(state.tensors[i], all[i].begin() + static_cast<ptrdiff_t>(sequence * row));
   }
-  impl_->write(all, where);
+  impl_->states.write(impl_->step, all, where);
   impl_->lengths[sequence] = state.length;
 }
 

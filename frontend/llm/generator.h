@@ -116,6 +116,11 @@ class Generator {
   StepProfile profile_chunk(Where where = Where::current());
   /// Tokens that a sequence has been fed.
   [[nodiscard]] int64_t length(size_t sequence) const;
+  /// Takes the last tokens of a sequence back, `fed` in their order, as if it had never been fed them. Nothing is computed anew. Errors
+  /// "language_model.options" where there are fewer, and unless canTakeBack().
+  void takeBack(size_t sequence, const TokenList& fed, Where where = Where::current());
+  /// Whether all layers attend: keys and values of tokens that are gone are not seen. What mixers go on from has all tokens in it.
+  [[nodiscard]] bool canTakeBack() const;
   /// A sequence, to go on later or several times.
   [[nodiscard]] SequenceState save(size_t sequence, Where where = Where::current());
   void restore(size_t sequence, const SequenceState& state, Where where = Where::current());

@@ -11,6 +11,7 @@
 #include "frontend/llm/config_reader.h"
 #include "frontend/nn/init.h"
 #include "frontend/ops/ops.h"
+#include "frontend/trace/trace.h"
 
 namespace lockstep::llm {
 namespace {
@@ -99,40 +100,15 @@ void addSamplingValues(Batch& batch, const SamplingOptions& options, const std::
 }
 
 Tensor sampleTokens(const Tensor& logits, const Tensor& seen, const Inputs& in) {
-  const int64_t ids = logits.extent(1);
   const Tensor penalty = column(in, "repetition_penalty");
   const Tensor penalised = where(less(logits, 0), logits * penalty, logits / penalty);
   const Tensor temperature = column(in, "temperature");
   // At temperature 0 only the order counts.
   const Tensor scaled = where(greater(seen, 0), penalised, logits) / where(greater(temperature, 0), temperature, 1);
-  const Sorted sorted = sort(scaled, -1, true);
-  const Tensor rank = expand_dims(arange(ids), 0);
-  const Tensor is_first = equal(rank, 0);
-
-  // Each rule leaves a first part of the order. Probabilities are weights relative to the largest, so no rule has to divide, and none takes
-  // infinities.
-  Tensor weights = exp(sorted.values - narrow(sorted.values, 1, 0, 1));
-  const auto most = static_cast<double>(ids);
-  const Tensor top_k = column(in, "top_k");
-  const Tensor kth = take_along_axis(sorted.values, min(where(greater(top_k, 0), top_k, most), most) - 1, 1);
-  Tensor stays = greater_equal(sorted.values, kth);
-  weights = where(stays, weights, 0);
-
-  const Tensor from_here = cumsum(weights, 1, true);
-  const Tensor top_p = column(in, "top_p");
-  const Tensor in_nucleus = logical_or(greater(from_here, (1 - top_p) * narrow(from_here, 1, 0, 1)), greater_equal(top_p, 1));
-  stays = logical_and(stays, in_nucleus);
-  stays = logical_and(stays, greater_equal(weights, column(in, "min_p")));
-  stays = logical_or(stays, is_first);
-  weights = where(stays, weights, 0);
-
-  const Tensor up_to_here = cumsum(weights, 1);
-  const Tensor bound = column(in, "uniform") * narrow(up_to_here, 1, ids - 1, 1);
-  const Tensor before = sum(cast(less_equal(up_to_here, bound), DType::I32), 1);
-  // Rounding may put the bound at the sum itself.
-  const Tensor last = sum(cast(stays, DType::I32), 1) - 1;
-  const Tensor drawn = where(greater(in["temperature"], 0), min(before, last), 0);
-  return squeeze(take_along_axis(sorted.indices, expand_dims(drawn, 1), 1), 1);
+  const Tensor is_drawn = greater(in["temperature"], 0);
+  // Of the largest alone, which may be several, the first.
+  const Tensor top_k = where(is_drawn, in["top_k"], 1), uniform = where(is_drawn, in["uniform"], 0);
+  return detail::emit("draw_token", {scaled, top_k, in["top_p"], in["min_p"], uniform}, {}, Where::current());
 }
 
 }  // namespace lockstep::llm

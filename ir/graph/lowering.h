@@ -134,8 +134,9 @@ struct TemplateLowering {
 
 /// What a choice of templates is taken for.
 enum class TemplateGain : uint8_t {
-  Memory,      ///< enough of it is saved
-  TimeOnGpus,  ///< it is faster on GPUs, whatever it saves; not taken elsewhere
+  Memory,       ///< enough of it is saved
+  TimeOnGpus,   ///< it is faster on GPUs, whatever it saves; not taken elsewhere
+  TimeByTiles,  ///< it is faster where invocations share what they load; elsewhere as for memory
   Time
 };
 /// Another way to compute an op that is replaced by others: by ops with templates, which keep less in memory. A device takes it where it

@@ -141,7 +141,7 @@ Footprint ClusterState::footprintOf(NodeId id) const {
   return footprint;
 }
 
-uint32_t ClusterState::bindings(const std::vector<const Footprint*>& parts) const {
+uint32_t ClusterState::bindings(const std::vector<const Footprint*>& parts, bool of_rows) const {
   // What one part makes and another one reads is bound only when somebody else reads it as well.
   std::map<ValueId, uint32_t> loads;
   for (const Footprint* part : parts) {
@@ -153,8 +153,9 @@ uint32_t ClusterState::bindings(const std::vector<const Footprint*>& parts) cons
       const auto read = loads.find(result);
       const uint32_t inside = read == loads.end() ? 0 : read->second;
       const bool stored = escapes[result.index()] || reads_elsewhere_[result.index()] > inside;
-      // A result that becomes the next version of a state shares the state's binding.
-      if (stored) count += 1 - next_versions_[result.index()];
+      // A result that becomes the next version of a state shares the state's binding. A kernel over rows may still read the state while
+      // it stores, so its result may be made beside it.
+      if (stored) count += of_rows ? 1 : 1 - next_versions_[result.index()];
       if (read != loads.end()) loads.erase(read);
     }
     visits_ += part->loads.size() + part->stores.size();
@@ -170,14 +171,16 @@ bool ClusterState::mayJoin(int32_t c) const {
 bool ClusterState::fits(int32_t c, NodeId extra) const {
   if (extra.index() >= config.joining || !mayJoin(c)) return false;
   const Footprint more = footprintOf(extra);
-  return bindings({&footprintOf(c), &more}) <= config.max_bindings;
+  const bool reduces = std::holds_alternative<ReduceLowering>(*graph[extra].op->lower);
+  return bindings({&footprintOf(c), &more}, reduces || isOfRows(c)) <= config.max_bindings;
 }
 
 bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const {
   if (!mayJoin(target) || !std::ranges::all_of(sources, [&](int32_t source) { return mayJoin(source); })) return false;
   std::vector<const Footprint*> parts{&footprintOf(target)};
   for (int32_t source : sources) parts.push_back(&footprintOf(source));
-  return bindings(parts) <= config.max_bindings;
+  const bool of_rows = isOfRows(target) || std::ranges::any_of(sources, [&](int32_t source) { return isOfRows(source); });
+  return bindings(parts, of_rows) <= config.max_bindings;
 }
 
 void ClusterState::absorb(int32_t c, const Footprint& added) {

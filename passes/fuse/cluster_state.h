@@ -66,7 +66,8 @@ class ClusterState {
   /// Whether the members of all these clusters fit together.
   [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target) const;
   /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
-  [[nodiscard]] bool isFull(int32_t c) const { return bindings({&footprintOf(c)}) >= config.max_bindings; }
+  [[nodiscard]] bool isFull(int32_t c) const { return bindings({&footprintOf(c)}, isOfRows(c)) >= config.max_bindings; }
+  [[nodiscard]] bool isOfRows(int32_t c) const { return cluster(c).kind == graph::GroupKind::Rows; }
 
   int32_t newCluster(graph::GroupKind kind, graph::NodeId id, int64_t elements, int64_t columns = 1);
   void addTo(int32_t c, graph::NodeId id);
@@ -84,7 +85,7 @@ class ClusterState {
   /// Of a node that is in no cluster yet.
   [[nodiscard]] Footprint footprintOf(graph::NodeId id) const;
   /// Storage bindings of one group of all these parts.
-  [[nodiscard]] uint32_t bindings(const std::vector<const Footprint*>& parts) const;
+  [[nodiscard]] uint32_t bindings(const std::vector<const Footprint*>& parts, bool of_rows) const;
   /// `added`, whose nodes have been given to cluster `c`, becomes part of its footprint.
   void absorb(int32_t c, const Footprint& added);
   [[nodiscard]] bool isRead(graph::ValueId value) const { return escapes[value.index()] || reads_elsewhere_[value.index()] > 0; }

@@ -110,6 +110,7 @@ class Decomposition {
   [[nodiscard]] bool isWorthwhile(const TemplateChoice& choice, const Node& node, bool all_tiled) const {
     if (isNamed(choice) || choice.gain == TemplateGain::Time) return true;
     if (choice.gain == TemplateGain::TimeOnGpus) return config_.profile.style == program::ExecutionStyle::Gpu;
+    if (choice.gain == TemplateGain::TimeByTiles && all_tiled) return true;
     return choice.saved_elements(in_, node) >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
   }
 

@@ -195,7 +195,7 @@ std::optional<PlanChoice> whole(const PlanQuery& q, const TemplateShape& shape, 
   while (plan.lanes < cost::kMostWholeLanes && plan.lanes * cost::kWholeItems < items) plan.lanes *= 2;
   while (plan.lanes > mostInvocations(q.profile)) plan.lanes /= 2;
   constexpr int64_t kPhases = 6;
-  rounds = kPhases * loopCost(divideUp(items, plan.lanes), 1, loopCost(std::max({shape.run, shape.length, quads}), 1, 0));
+  rounds = shape.repeats * kPhases * loopCost(divideUp(items, plan.lanes), 1, loopCost(std::max({shape.run, shape.length, quads}), 1, 0));
   return PlanChoice{plan, splitGroups(shape.rows / shape.run, q.profile)};
 }
 

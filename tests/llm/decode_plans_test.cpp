@@ -23,12 +23,12 @@ using graph::OutputKind;
 using testing::configOf;
 using testing::tinyJson;
 
-graph::Graph traced(LanguageConfig config, const GeneratorOptions& options) {
+graph::Graph traced(LanguageConfig config, const GeneratorOptions& options, int64_t tokens = 1) {
   config.init_scale = 0;
   const GeneratorSession session(config, options);
   const bool several = options.tokens_per_submission > 1;
   return detail::traceFunction(
-      &session, several ? inputsOfSeveral(options) : inputsOf(options, 1),
+      &session, several ? inputsOfSeveral(options) : inputsOf(options, tokens),
       [&](const Module&, const Inputs& in) { return several ? advanceSeveral(session, in, options) : advance(session, in, options); },
       OutputKind::Result, Where::current(), true);
 }
@@ -86,6 +86,69 @@ TEST(DecodePlans, a_token_takes_few_dispatches_and_levels) {
   EXPECT_EQ(all.plan.distinct_kernels, compiled(qwen(3), options).plan.distinct_kernels);
 }
 
+/// Of all commands.
+uint64_t movedBytes(const passes::Compiled& compiled) {
+  uint64_t bytes = 0;
+  for (const passes::CommandWork& work : compiled.work) bytes += work.bytes;
+  return bytes;
+}
+
+/// Beside the likeliest token: how often each id was there goes into the logits, then chunks of them are ranked, and one is drawn.
+TEST(DecodePlans, sampling_takes_two_dispatches_and_sorts_no_vocabulary) {
+  const GeneratorOptions options{.positions = 1024, .chunk = 1, .samples = true};
+  const passes::Compiled greedy = compiled(qwen(2), {.positions = 1024, .chunk = 1}), sampled = compiled(qwen(2), options);
+  EXPECT_LE(sampled.plan.dispatches, greedy.plan.dispatches + 2) << listOf(sampled);
+  EXPECT_LE(sampled.plan.levels, greedy.plan.levels + 1) << listOf(sampled);
+  for (const char* sorts : {"ordering", "merge_order", "take_along_axis", "cumsum"}) EXPECT_EQ(labelled(sampled, sorts), 0) << sorts;
+  // In numbers of 32 bits per id: 4 to count ids and to change logits, 1 and 3 to rank, 3 to draw from the ranks.
+  constexpr uint64_t kPerId = 11 * sizeof(float), kIds = 151936;
+  EXPECT_LE(movedBytes(sampled) - movedBytes(greedy), kPerId * kIds * 102 / 100);
+
+  passes::CompileOptions by_sort = onGpu();
+  by_sort.disabled = {"template:draw_token"};
+  const passes::Compiled sorted = passes::compile(detail::withoutCaptures(traced(qwen(2), options)), by_sort).orThrow();
+  EXPECT_GT(labelled(sorted, "merge_order"), 0) << listOf(sorted);
+  EXPECT_GE(sorted.plan.dispatches, sampled.plan.dispatches + 40);
+  EXPECT_GE(sorted.plan.levels, sampled.plan.levels + 30);
+  EXPECT_GE(movedBytes(sorted) - movedBytes(greedy), 5 * (movedBytes(sampled) - movedBytes(greedy)));
+}
+
+/// With the least that every device has, and as CPU drivers are planned for.
+TEST(DecodePlans, sampling_sorts_no_vocabulary_anywhere) {
+  LanguageConfig config = configOf(tinyJson("qwen2"));
+  config.vocabulary = 151936;
+  for (const char* name : {"portable", "cpu"}) {
+    passes::CompileOptions how = onGpu();
+    how.profile = program::findProfile(name).orThrow();
+    const passes::Compiled made =
+        passes::compile(detail::withoutCaptures(traced(config, {.positions = 64, .chunk = 1, .samples = true})), how).orThrow();
+    EXPECT_EQ(labelled(made, "draw_from_chunks"), 1) << name;
+    EXPECT_EQ(labelled(made, "merge_order"), 0) << name;
+  }
+}
+
+/// With the eight storage buffers that every device has.
+TEST(DecodePlans, sampling_keeps_to_the_bindings_of_every_device) {
+  for (const char* name : {"portable", "webgpu_default", "cpu"}) {
+    passes::CompileOptions how = onGpu();
+    how.profile = program::findProfile(name).orThrow();
+    for (const int64_t vocabulary : {24, 3000, 151936}) {
+      LanguageConfig config = configOf(tinyJson("qwen2"));
+      config.vocabulary = vocabulary;
+      for (const int64_t tokens : {1, 20, 64}) {
+        const GeneratorOptions options{.positions = 96, .chunk = tokens, .samples = true};
+        const passes::Compiled made = passes::compile(detail::withoutCaptures(traced(config, options, tokens)), how).orThrow();
+        for (const program::Command& command : made.program.commands) {
+          const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+          if (dispatch == nullptr) continue;
+          EXPECT_LE(dispatch->bindings.size(), how.profile.max_storage_buffers)
+              << name << ", " << vocabulary << " ids, " << tokens << " tokens: " << command.label;
+        }
+      }
+    }
+  }
+}
+
 /// A loop over the same commands: caches stay in their place.
 TEST(DecodePlans, several_tokens_take_the_kernels_of_one) {
   const passes::Compiled one = compiled(qwen(2), {.positions = 1024, .chunk = 1});
@@ -127,6 +190,33 @@ TEST(DecodePlans, windows_and_soft_caps_take_the_template) {
   EXPECT_EQ(labelled(made, "tanh"), labelled(made, "gelu_tanh")) << listOf(made);
 }
 
+/// Of each head, how the tokens of a chunk look at the positions of the cache.
+TEST(DecodePlans, a_chunk_of_a_prompt_keeps_no_scores) {
+  LanguageConfig config = configOf(tinyJson("gemma2", R"("sliding_window": 300, "attn_logit_softcapping": 20.0)"));
+  config.logit_cap = 0;
+  const GeneratorOptions options{.positions = 2048, .chunk = 64};
+  const int64_t scores = config.attention.heads * options.chunk * (options.positions + options.chunk);
+  const auto planned = [&](std::vector<std::string> disabled) {
+    passes::CompileOptions how = onGpu();
+    how.disabled = std::move(disabled);
+    return passes::compile(detail::withoutCaptures(traced(config, options, options.chunk)), how).orThrow();
+  };
+  const auto largest = [](const passes::Compiled& compiled) {
+    int64_t most = 0;
+    for (const program::Buffer& buffer : compiled.program.buffers) {
+      if (buffer.role == program::ArenaRole::Workspace) most = std::max(most, buffer.type.shape.elementCount());
+    }
+    return most;
+  };
+  const passes::Compiled made = planned({}), products = planned({"template:chunk_attention"});
+  EXPECT_EQ(labelled(made, "attend_chunk"), std::ssize(config.layers)) << listOf(made);
+  EXPECT_LT(largest(made), scores / 8);
+  EXPECT_GE(largest(products), scores);
+  EXPECT_GE(products.plan.dispatches, made.plan.dispatches + 3 * config.layers.size()) << listOf(products);
+  EXPECT_GE(products.plan.levels, made.plan.levels + 3 * config.layers.size()) << listOf(products);
+  EXPECT_GE(movedBytes(products), 2 * movedBytes(made));
+}
+
 /// Wide enough that its products are sums by columns, with norms beside them and in the order of rotary positions.
 std::vector<LanguageConfig> wideConfigs() {
   std::vector<LanguageConfig> all;
@@ -149,44 +239,64 @@ program::DeviceProfile largeProfile() {
   return profile;
 }
 
-/// Of four tokens, one after the other.
-std::vector<std::vector<double>> logitsOf(GraphRunner& runner) {
+/// Of runs of so many tokens, one after the other.
+std::vector<std::vector<double>> logitsOf(GraphRunner& runner, int64_t runs, int64_t tokens) {
   std::vector<std::vector<double>> all;
-  for (const int32_t at : {0, 1, 2, 3}) {
-    const ValueMap inputs{{"ids", {static_cast<double>(7 + 40 * at)}}, {"at", {static_cast<double>(at)}}, {"count", {1}}};
+  for (int64_t run = 0; run < runs; ++run) {
+    std::vector<double> ids;
+    for (int64_t i = 0; i < tokens; ++i) ids.push_back(static_cast<double>((7 + 40 * (run * tokens + i)) % 300));
+    const ValueMap inputs{{"ids", ids}, {"at", {static_cast<double>(run * tokens)}}, {"count", {static_cast<double>(tokens)}}};
     all.push_back(runner.step(inputs).orThrow().at({OutputKind::Capture, "logits"}));
   }
   return all;
 }
 
-TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
-  const GeneratorOptions options{.positions = 16, .chunk = 1};
+/// Logits of a model with random weights on devices beside those of the evaluator.
+void expectRight(const LanguageConfig& config, const GeneratorOptions& options, const program::DeviceProfile& profile,
+                 const std::vector<std::string>& devices) {
   passes::CompileOptions how;
   how.templates = detail::templateSource();
-  for (const LanguageConfig& config : wideConfigs()) {
-    const graph::Graph graph = traced(config, options);
-    ValueMap values;
-    for (const auto& [name, its] : testing::randomValues(config)) {
-      std::vector<double>& one = values["model." + name];
-      for (const float x : its) one.push_back(static_cast<double>(x) * (its.size() > 2048 ? 0.2F : 1.0F));
-    }
-    const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
-    const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
-    ASSERT_TRUE(writeParameters(*evaluator, layout, values));
-    const std::vector<std::vector<double>> want = logitsOf(*evaluator);
-    for (const std::string& device : testing::devices()) {
-      const auto runner = makeDeviceRunner(graph, how, profiledDevice(device, largeProfile())).orThrow();
-      ASSERT_TRUE(writeParameters(*runner, layout, values));
-      const std::vector<std::vector<double>> got = logitsOf(*runner);
-      for (size_t at = 0; at < want.size(); ++at) {
-        double most = 0, error = 0;
-        for (size_t i = 0; i < want[at].size(); ++i) {
-          most = std::max(most, std::abs(want[at][i]));
-          error = std::max(error, std::abs(got[at].at(i) - want[at][i]));
-        }
-        EXPECT_LT(error, 1e-5 * most) << config.family << " on " << device << " at " << at;
+  const graph::Graph graph = traced(config, options, options.chunk);
+  ValueMap values;
+  for (const auto& [name, its] : testing::randomValues(config)) {
+    std::vector<double>& one = values["model." + name];
+    for (const float x : its) one.push_back(static_cast<double>(x) * (its.size() > 2048 ? 0.2F : 1.0F));
+  }
+  const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
+  const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
+  ASSERT_TRUE(writeParameters(*evaluator, layout, values));
+  const int64_t runs = options.positions / options.chunk / 4;
+  const std::vector<std::vector<double>> want = logitsOf(*evaluator, runs, options.chunk);
+  for (const std::string& device : devices) {
+    const auto runner = makeDeviceRunner(graph, how, profiledDevice(device, profile)).orThrow();
+    ASSERT_TRUE(writeParameters(*runner, layout, values));
+    const std::vector<std::vector<double>> got = logitsOf(*runner, runs, options.chunk);
+    for (size_t at = 0; at < want.size(); ++at) {
+      double most = 0, error = 0;
+      for (size_t i = 0; i < want[at].size(); ++i) {
+        most = std::max(most, std::abs(want[at][i]));
+        error = std::max(error, std::abs(got[at].at(i) - want[at][i]));
       }
+      EXPECT_LT(error, 1e-5 * most) << config.family << " on " << device << " at " << at;
     }
+  }
+}
+
+TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
+  for (const LanguageConfig& config : wideConfigs()) expectRight(config, {.positions = 16, .chunk = 1}, largeProfile(), testing::devices());
+}
+
+/// The reference has any subgroups.
+TEST(DecodePlans, chunks_are_right_as_gpus_compute_them) {
+  program::DeviceProfile profile = largeProfile();
+  profile.subgroup_size = 32;
+  profile.subgroups = profile.fixed_subgroups = true;
+  for (const LanguageConfig& config : wideConfigs()) {
+    const GeneratorOptions options{.positions = 144, .chunk = 18};
+    passes::CompileOptions how = onGpu();
+    how.profile = profile;
+    EXPECT_EQ(labelled(passes::compile(traced(config, options, options.chunk), how).orThrow(), "attend_chunk"), std::ssize(config.layers));
+    expectRight(config, options, profile, {"reference"});
   }
 }
 

@@ -159,6 +159,40 @@ TEST(Generator, a_sequence_can_be_kept_and_go_on_several_ways) {
   }
 }
 
+TEST(Generator, tokens_can_be_taken_back) {
+  for (const char* device : {"reference", "vulkan"}) {
+    if (!chooseDevice(device).ok()) continue;
+    for (const LanguageConfig& config : configs()) {
+      const bool attends = std::ranges::all_of(config.layers, [](const LayerConfig& layer) { return layer.kind == LayerKind::Attention; });
+      const ParameterValues values = randomValues(config);
+      Generator generator(config, values, {.device = device, .sequences = 2, .positions = 12, .chunk = 4, .samples = true});
+      EXPECT_EQ(generator.canTakeBack(), attends);
+      // A token that came twice stays once.
+      const SamplingOptions penalty{.repetition_penalty = 1e6};
+      generator.feed({{1, 2, 3}, {1, 2, 3, 20, 1, 21, 22}}, penalty);
+      generator.takeBack(1, {});
+      if (!attends) {
+        EXPECT_EQ(codeOf([&] { generator.takeBack(1, {22}); }), "language_model.options");
+        continue;
+      }
+      generator.takeBack(1, {20, 1, 21, 22});
+      EXPECT_EQ(generator.length(0), 3);
+      EXPECT_EQ(generator.length(1), 3);
+      const SequenceState kept = generator.save(0);
+      const Fed drawn = generator.feed({{4, 5}, {4, 5}}, penalty);
+      EXPECT_EQ(drawn.next[0], drawn.next[1]);
+      generator.restore(0, kept);
+      generator.takeBack(1, {4, 5});
+      const Fed fed = generator.feed({{4, 5}, {4, 5}}, true);
+      EXPECT_EQ(fed.logits[0], fed.logits[1]);
+      EXPECT_EQ(generator.save(0).tensors.back(), generator.save(1).tensors.back()) << "how often each id was there";
+      EXPECT_EQ(codeOf([&] { generator.takeBack(1, TokenList(6, 1)); }), "language_model.options");
+      EXPECT_EQ(codeOf([&] { generator.takeBack(1, {-1}); }), "language_model.tokens");
+      EXPECT_EQ(codeOf([&] { generator.takeBack(2, {}); }), "language_model.options");
+    }
+  }
+}
+
 TEST(Generator, stops_at_any_of_the_end_tokens) {
   const LanguageConfig config = configOf(tinyJson("llama"));
   const ParameterValues values = randomValues(config);

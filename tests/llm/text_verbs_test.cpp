@@ -66,6 +66,18 @@ class TextVerbs : public ::testing::Test {
     EXPECT_EQ(violation(outcome.out, readSchema("generate")), "") << outcome.out;
     return json::parse(outcome.out);
   }
+  /// The answers to the lines that were put.
+  std::vector<json> talk(const std::string& options) {
+    const Outcome outcome = run("chat", "--json " + options, scratch_ / "lines");
+    EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    std::vector<json> turns;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_EQ(violation(line, readSchema("chat")), "") << line;
+      turns.push_back(json::parse(line));
+    }
+    return turns;
+  }
   void expectError(const std::string& verb, const std::string& options, int status, const std::string& code) {
     const Outcome outcome = run(verb, options);
     EXPECT_EQ(outcome.status, status) << verb << options << outcome.err;
@@ -169,14 +181,7 @@ TEST_F(TextVerbs, an_interrupt_ends_a_stream_cleanly) {
 
 TEST_F(TextVerbs, chat_answers_and_feeds_only_what_is_new) {
   put("lines", "ab\n\nand more\n/reset\nab\n/exit\nnever\n");
-  const Outcome outcome = run("chat", "--json --system short", scratch_ / "lines");
-  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
-  std::vector<json> turns;
-  std::istringstream lines(outcome.out);
-  for (std::string line; std::getline(lines, line);) {
-    EXPECT_EQ(violation(line, readSchema("chat")), "") << line;
-    turns.push_back(json::parse(line));
-  }
+  const std::vector<json> turns = talk("--system short");
   ASSERT_EQ(turns.size(), 3u);
   for (const json& turn : turns) EXPECT_EQ(turn["text"], "hi!");
   // <|turn|>s:short<|end|> <|turn|>u:ab<|end|> <|turn|>a:
@@ -185,9 +190,49 @@ TEST_F(TextVerbs, chat_answers_and_feeds_only_what_is_new) {
   // The answer's <|end|> and <|turn|>u:and more<|end|> <|turn|>a:
   EXPECT_EQ(turns[1]["prompt_tokens"], 18 + 3 + 16);
   EXPECT_EQ(turns[1]["fed_tokens"], 16);
+  // All of it was there when the first conversation began, and its last token leads to the answer.
   EXPECT_EQ(turns[2]["prompt_tokens"], 18);
-  EXPECT_EQ(turns[2]["fed_tokens"], 18);
+  EXPECT_EQ(turns[2]["fed_tokens"], 1);
   EXPECT_EQ(run("chat", "", scratch_ / "lines").out, "hi!\nhi!\nhi!\n");
+}
+
+TEST_F(TextVerbs, chat_keeps_what_conversations_have_in_common) {
+  put("lines", "ab\n/reset\nand\n/reset\nab\n");
+  const std::vector<json> turns = talk("--system short --repetition-penalty 1.1 --temperature 0");
+  ASSERT_EQ(turns.size(), 3u);
+  // <|turn|>s:short<|end|> <|turn|>u:a, then b<|end|> <|turn|>a: or nd<|end|> <|turn|>a:
+  EXPECT_EQ(turns[0]["fed_tokens"], 18);
+  EXPECT_EQ(turns[1]["fed_tokens"], 19 - 13);
+  EXPECT_EQ(turns[2]["fed_tokens"], 18 - 13);
+  EXPECT_EQ(turns[2]["tokens"], turns[0]["tokens"]);
+}
+
+/// As templates do that drop thoughts.
+TEST_F(TextVerbs, chat_feeds_anew_from_where_a_template_changes_earlier_turns) {
+  put("model/tokenizer_config.json",
+      R"({"eos_token": "<|end|>", "chat_template": "{% for m in messages %}<|turn|>{{ m.role[0] }}:{% if loop.last or m.role != 'assistant' %}{{ m.content }}{% else %}h{% endif %}<|end|>{% endfor %}<|turn|>a:"})");
+  put("lines", "ab\nc\n");
+  const std::vector<json> turns = talk("");
+  ASSERT_EQ(turns.size(), 2u);
+  EXPECT_EQ(turns[0]["prompt_tokens"], 9);
+  // <|turn|>u:ab<|end|> <|turn|>a:h is there; i! is not in it any more.
+  EXPECT_EQ(turns[1]["prompt_tokens"], 9 + 2 + 5 + 3);
+  EXPECT_EQ(turns[1]["fed_tokens"], 1 + 5 + 3);
+}
+
+/// What a mixer goes on from has all tokens in it.
+TEST_F(TextVerbs, chat_with_a_mixer_feeds_anew_what_does_not_go_on) {
+  config_ = testing::configOf(fmt::format(
+      R"({{"model_type": "mamba", "vocab_size": {}, "hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32, "state_size": 4,
+           "eos_token_id": 256}})",
+      kIds));
+  values_ = testing::randomValues(config_);
+  write("model");
+  put("lines", "ab\n/reset\nab\n");
+  const std::vector<json> turns = talk("--tokens 3");
+  ASSERT_EQ(turns.size(), 2u);
+  for (const json& turn : turns) EXPECT_EQ(turn["fed_tokens"], 9);
+  EXPECT_EQ(turns[1]["tokens"], turns[0]["tokens"]);
 }
 
 TEST_F(TextVerbs, eval_measures_a_text) {

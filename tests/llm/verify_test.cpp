@@ -18,8 +18,11 @@ using lockstep::testing::ScratchDirectory;
 
 class VerifyLlm : public ::testing::Test {
  protected:
-  void SetUp() override {
-    config_ = testing::configOf(testing::tinyJson("mamba"));
+  void SetUp() override { make("mamba"); }
+  /// A folder with a model, and what is expected of it in f32.
+  void make(const char* family) {
+    config_ = testing::configOf(testing::tinyJson(family));
+    expected_.tensors.clear();
     const ParameterValues values = testing::randomValues(config_);
     ASSERT_TRUE(saveCheckpoint(scratch_ / "model", config_, values));
     Generator generator(config_, values, {.device = "reference", .positions = 24});
@@ -68,6 +71,41 @@ TEST_F(VerifyLlm, says_what_differs) {
   EXPECT_NE(outcome.out.find("0 passed, 8 failed"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("logits are further than 0.0001"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("3 of 6 tokens"), std::string::npos) << outcome.out;
+}
+
+/// Fewer bits change the logits by more than devices may differ, so the evaluator with the same bits says what is right.
+TEST_F(VerifyLlm, fewer_bits_are_compared_with_the_evaluator) {
+  make("qwen2");
+  EXPECT_EQ(verify("--device reference").out.find("evaluator"), std::string::npos);
+  for (const auto& [options, note] : {std::pair<std::string, std::string>("--device reference --cache bf16", "with a cache of bf16"),
+                                      {"--device reference --cache f16", "with a cache of f16"},
+                                      {"--device reference --weights int8", "with these weights"},
+                                      {"--device evaluate --weights int8", "with these weights"},
+                                      {"--device vulkan --weights int4 --cache bf16", "with these weights"}}) {
+    const Outcome outcome = verify(options);
+    if (outcome.status == 3) continue;  // there is no such device here
+    EXPECT_EQ(outcome.status, 0) << options << outcome.out << outcome.err;
+    EXPECT_NE(outcome.out.find("8 passed, 0 failed"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("as the evaluator has it " + note), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(verify("--cache int8 --device reference").status, 2);
+  // Each way is wrong on a device that is.
+  for (const char* options : {"--weights int8", "--cache bf16"}) {
+    const Outcome wrong = verify(std::string(options) + " --device reference:fault=mul+99999ulp");
+    EXPECT_EQ(wrong.status, 5) << options << wrong.out << wrong.err;
+  }
+}
+
+/// Keys and values of 16 bits need no other weights: those of the folder are compared as before.
+TEST_F(VerifyLlm, a_cache_of_16_bits_leaves_the_expectations_of_whole_sequences) {
+  make("qwen2");
+  std::vector<float> logits = expected_.find("p0/logits")->toFloats();
+  logits[3 * 24] += 0.1F;
+  expected_.tensors["p0/logits"] = io::Array::fromFloats({7, 24}, logits);
+  const Outcome outcome = verify("--cache bf16 --device reference");
+  EXPECT_EQ(outcome.status, 5) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("7 passed, 1 failed"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("fail  p0.whole"), std::string::npos) << outcome.out;
 }
 
 TEST_F(VerifyLlm, files_that_are_wrong_are_refused) {

@@ -46,10 +46,8 @@ class Conversation {
     if (!system.empty()) system_.push_back(message("system", system));
     reset();
   }
-  void reset() {
-    messages_ = system_;
-    forget();
-  }
+  /// What the model has been fed stays until it is known what the next conversation has in common with it.
+  void reset() { messages_ = system_; }
 
   struct Turn {
     Answer answer;
@@ -68,9 +66,7 @@ class Conversation {
                   fmt::format("the conversation has {} tokens, and there is room for {}", all.size(), generator_.options().positions), {},
                   "begin a new one with /reset, or give it more room with --context");
     }
-    // What the template makes of the earlier turns may differ from what was said, and an answer may have other tokens than its text.
-    const bool goes_on = fed_.size() < all.size() && std::equal(fed_.begin(), fed_.end(), all.begin());
-    if (!goes_on || fed_.empty()) forget();
+    keepCommon(all);
     const llm::TokenList fresh(all.begin() + std::ssize(fed_), all.end());
     fed_.clear();
     LS_TRY(Answer answer, answerTo(files_, generator_, fresh, options));
@@ -82,9 +78,19 @@ class Conversation {
   }
 
  private:
-  void forget() {
-    fed_.clear();
-    generator_.restart();
+  /// Of the tokens that the model has, those that these begin with; not all of these, as the last one leads to the answer. What a template
+  /// makes of the earlier turns may differ from what was said, and an answer may have other tokens than its text.
+  void keepCommon(const llm::TokenList& all) {
+    const auto [had, wanted] = std::mismatch(fed_.begin(), fed_.end(), all.begin(), all.end() - 1);
+    const llm::TokenList gone(had, fed_.end());
+    const bool has_them = generator_.length(0) == std::ssize(fed_);  // an answer that failed may have fed some
+    if (!has_them || (!gone.empty() && !generator_.canTakeBack())) {
+      fed_.clear();
+      generator_.restart();
+      return;
+    }
+    generator_.takeBack(0, gone);
+    fed_.resize(fed_.size() - gone.size());
   }
   const TextModelFiles& files_;
   llm::Generator& generator_;

@@ -5,11 +5,11 @@
 
 namespace lockstep::tools {
 
-void WeightChoices::addTo(console::Options& options) {
+void WeightChoices::addTo(console::Options& options, const std::string& of) {
   options.value(weights_, "--weights",
-                fmt::format("how the device keeps matrices: {}; by default as the folder says, mostly f32", nn::kWeightFormats));
+                fmt::format("{}how the device keeps matrices: {}; by default as the folder says, mostly f32", of, nn::kWeightFormats));
   options.choices("--weights", {"f32", "f16", "bf16", "int8", "int4", "int4:128"});
-  options.value(cache_, "--cache", "how it keeps keys and values: f32, f16 or bf16");
+  options.value(cache_, "--cache", of + "how it keeps keys and values: f32, f16 or bf16");
   options.choices("--cache", {"f32", "f16", "bf16"});
 }
 

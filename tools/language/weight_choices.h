@@ -13,10 +13,12 @@ namespace lockstep::tools {
 /// As they were written.
 class WeightChoices {
  public:
-  void addTo(console::Options& options);
+  /// `of`: what the help begins with, where the verb has other things than language models.
+  void addTo(console::Options& options, const std::string& of = {});
   /// None: nothing was written, and the folder says. A failure of usage for a word that is no format.
   [[nodiscard]] Result<std::optional<nn::WeightFormat>> weights() const;
   [[nodiscard]] Result<graph::DType> cache() const;
+  [[nodiscard]] bool areSaid() const { return !weights_.empty() || cache_ != "f32"; }
 
  private:
   std::string weights_, cache_ = "f32";

@@ -65,7 +65,8 @@ class DeviceRuns : public LanguageRuns {
   }
   std::unique_ptr<SequenceRuns> sequences(const RunShape& shape) override {
     return std::make_unique<DeviceSequences>(llm::Generator(
-        config_, stored_, {.device = selector_, .sequences = shape.sequences, .positions = shape.positions, .chunk = shape.chunk}));
+        config_, stored_,
+        {.device = selector_, .sequences = shape.sequences, .positions = shape.positions, .chunk = shape.chunk, .cache = shape.cache}));
   }
 
  private:
@@ -105,7 +106,8 @@ class EvaluatedSequences : public SequenceRuns {
   EvaluatedSequences(const LanguageConfig& config, const io::TensorFile& stored, const RunShape& shape)
       : model_(config), shape_(shape), leaves_(leavesOf(model_, stored)) {
     for (const llm::LayerConfig& layer : config.layers) {
-      std::ranges::copy(llm::stateTypes(config, layer, shape.sequences, shape.positions + shape.chunk), std::back_inserter(types_));
+      std::ranges::copy(llm::stateTypes(config, layer, shape.sequences, shape.positions + shape.chunk, shape.cache),
+                        std::back_inserter(types_));
     }
     restart();
     step_ = trace(1);

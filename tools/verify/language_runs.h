@@ -28,6 +28,7 @@ class SequenceRuns {
 
 struct RunShape {
   int64_t sequences = 1, positions = 1, chunk = 1;
+  DType cache = DType::F32;  ///< of keys and values
 };
 
 class LanguageRuns {

@@ -46,22 +46,35 @@ double farthest(const std::vector<double>& got, const std::vector<double>& want,
   return worst;
 }
 
-LanguageReport judge(const LanguagePrompt& prompt, const std::string& way, const std::vector<double>& logits, const TokenList& made) {
-  LanguageReport report{.name = prompt.name + "." + way, .tokens = prompt.greedy.size()};
-  report.logits_rel_l2 = farthest(logits, prompt.logits, prompt.logits.size() / prompt.ids.size());
-  const auto [got, want] = std::ranges::mismatch(made, prompt.greedy);
+/// What is right, and how far a device may be from it.
+struct Expected {
+  std::vector<LanguagePrompt> prompts;
+  double tolerance = kTolerance;
+  std::string note = {};
+};
+
+struct Made {
+  std::string way;  ///< "chunks"
+  std::vector<double> logits;
+  TokenList tokens;
+};
+
+LanguageReport judge(const LanguagePrompt& prompt, double tolerance, const Made& made) {
+  LanguageReport report{.name = prompt.name + "." + made.way, .tokens = prompt.greedy.size()};
+  report.logits_rel_l2 = farthest(made.logits, prompt.logits, prompt.logits.size() / prompt.ids.size());
+  const auto [got, want] = std::ranges::mismatch(made.tokens, prompt.greedy);
   report.tokens_equal = static_cast<size_t>(want - prompt.greedy.begin());
-  if (!(report.logits_rel_l2 <= kTolerance)) report.why = fmt::format("logits are further than {} from the expected ones", kTolerance);
+  if (!(report.logits_rel_l2 <= tolerance)) report.why = fmt::format("logits are further than {:.3g} from the expected ones", tolerance);
   if (report.tokens_equal < report.tokens) {
     report.why += fmt::format("{}token {} of {} is {}, expected {}", report.why.empty() ? "" : ", and ", report.tokens_equal + 1,
-                              report.tokens, got == made.end() ? "missing" : std::to_string(*got), *want);
+                              report.tokens, got == made.tokens.end() ? "missing" : std::to_string(*got), *want);
   }
   report.passed = report.why.empty();
   return report;
 }
 
 /// Each token from all before it, computed anew.
-LanguageReport runWhole(LanguageRuns& runs, const LanguagePrompt& prompt) {
+Made runWhole(LanguageRuns& runs, const LanguagePrompt& prompt) {
   const size_t width = prompt.logits.size() / prompt.ids.size();
   const std::vector<double> logits = runs.whole(prompt.ids);
   TokenList tokens = prompt.ids, made;
@@ -72,11 +85,11 @@ LanguageReport runWhole(LanguageRuns& runs, const LanguagePrompt& prompt) {
     tokens.push_back(made.back());
     if (made.size() < prompt.greedy.size()) now = runs.whole(tokens);
   }
-  return judge(prompt, "whole", logits, made);
+  return {"whole", logits, made};
 }
 
 /// One sequence: its prompt in pieces, then token by token.
-LanguageReport runPieces(SequenceRuns& runs, const LanguagePrompt& prompt, bool by_token) {
+Made runPieces(SequenceRuns& runs, const LanguagePrompt& prompt, bool by_token) {
   runs.restart();
   std::vector<double> logits;
   FedTokens fed;
@@ -91,11 +104,11 @@ LanguageReport runPieces(SequenceRuns& runs, const LanguagePrompt& prompt, bool 
   }
   TokenList made{fed.next[0]};
   while (made.size() < prompt.greedy.size()) made.push_back(runs.feed({{made.back()}}, false).next[0]);
-  return judge(prompt, by_token ? "tokens" : "chunks", logits, made);
+  return {by_token ? "tokens" : "chunks", logits, made};
 }
 
 /// All prompts side by side, whatever their lengths.
-std::vector<LanguageReport> runBatch(SequenceRuns& runs, const std::vector<LanguagePrompt>& prompts) {
+std::vector<Made> runBatch(SequenceRuns& runs, const std::vector<LanguagePrompt>& prompts) {
   std::vector<TokenList> now, made(prompts.size());
   for (const LanguagePrompt& prompt : prompts) now.push_back(prompt.ids);
   runs.restart();
@@ -112,9 +125,9 @@ std::vector<LanguageReport> runBatch(SequenceRuns& runs, const std::vector<Langu
     }
     if (goes_on) fed = runs.feed(now, false);
   }
-  std::vector<LanguageReport> reports;
-  for (size_t i = 0; i < prompts.size(); ++i) reports.push_back(judge(prompts[i], "batch", logits[i], made[i]));
-  return reports;
+  std::vector<Made> all;
+  for (size_t i = 0; i < prompts.size(); ++i) all.push_back({"batch", logits[i], made[i]});
+  return all;
 }
 
 /// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. So there are
@@ -127,6 +140,39 @@ llm::LanguageConfig withRoundedFrequencies(llm::LanguageConfig config) {
 
 double distanceOf(LanguageRuns& runs, const LanguagePrompt& prompt) {
   return farthest(runs.whole(prompt.ids), prompt.logits, prompt.logits.size() / prompt.ids.size());
+}
+
+/// With what was computed in place of what another program did.
+LanguagePrompt replaced(LanguagePrompt prompt, Made made) {
+  prompt.logits = std::move(made.logits);
+  prompt.greedy = std::move(made.tokens);
+  return prompt;
+}
+
+/// Of weights that are not those of the expectations: those of the evaluator with them.
+void expectEvaluated(Expected& expected, LanguageRuns& evaluated) {
+  double moved = 0;
+  for (LanguagePrompt& prompt : expected.prompts) {
+    moved = std::max(moved, distanceOf(evaluated, prompt));
+    prompt = replaced(prompt, runWhole(evaluated, prompt));
+  }
+  expected.note = fmt::format("as the evaluator has it with these weights, {:.1e} from the logits of the folder", moved);
+}
+
+/// The same of keys and values of 16 bits. Where a device's key lies just beside the evaluator's, the two may be rounded apart by what the
+/// type's last bit is worth.
+Expected withCache(const Expected& expected, LanguageRuns& evaluated, const RunShape& shape) {
+  Expected cached{.prompts = {}, .tolerance = shape.cache == DType::BF16 ? 0x1p-8 : 0x1p-11};
+  const std::unique_ptr<SequenceRuns> one = evaluated.sequences(shape);
+  double moved = 0;
+  for (const LanguagePrompt& prompt : expected.prompts) {
+    Made made = runPieces(*one, prompt, false);
+    moved = std::max(moved, farthest(made.logits, prompt.logits, prompt.logits.size() / prompt.ids.size()));
+    cached.prompts.push_back(replaced(prompt, std::move(made)));
+  }
+  cached.note =
+      fmt::format("as the evaluator has it with a cache of {}, {:.1e} from the logits with f32", graph::toString(shape.cache), moved);
+  return cached;
 }
 
 io::Json reportJson(const std::string& device, const std::vector<LanguageReport>& reports, size_t failed) {
@@ -149,45 +195,57 @@ io::Json reportJson(const std::string& device, const std::vector<LanguageReport>
 
 }  // namespace
 
-Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& device, const std::string& weights, bool json) {
-  std::optional<nn::WeightFormat> format;
-  if (!weights.empty()) {
-    LS_TRY(format, console::asUsage(nn::WeightFormat::parse(weights)));
-  }
+Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& device, const WeightChoices& kept, bool json) {
+  LS_TRY(const std::optional<nn::WeightFormat> format, kept.weights());
+  LS_TRY(const DType cache, kept.cache());
   LS_TRY(llm::LanguageConfig config, llm::LanguageConfig::load(folder));
   LS_TRY(config, llm::withFormat(config, format));
   LS_TRY(const io::TensorFile stored, llm::loadStoredWeights(config, folder));
-  LS_TRY(const std::vector<LanguagePrompt> prompts, readLanguageGolden(folder, config.vocabulary));
+  Expected expected;
+  LS_TRY(expected.prompts, readLanguageGolden(folder, config.vocabulary));
+  const std::vector<LanguagePrompt>& prompts = expected.prompts;
   int64_t longest = 0;
   for (const LanguagePrompt& prompt : prompts) longest = std::max(longest, std::ssize(prompt.ids) + std::ssize(prompt.greedy));
   std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, stored, device, longest);
-  std::string note;
   const LanguagePrompt& far = *std::ranges::max_element(prompts, {}, [](const LanguagePrompt& prompt) { return prompt.ids.size(); });
-  if (config.dtype != io::ElementType::F32 && !config.ropes.empty() && distanceOf(*runs, far) > kTolerance) {
-    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(withRoundedFrequencies(config), stored, device, longest);
+  bool as_expected = distanceOf(*runs, far) <= kTolerance;
+  if (!as_expected && config.dtype != io::ElementType::F32 && !config.ropes.empty()) {
+    const llm::LanguageConfig other = withRoundedFrequencies(config);
+    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(other, stored, device, longest);
     if (distanceOf(*rounded, far) <= kTolerance) {
       runs = std::move(rounded);
-      note = fmt::format("with rotary frequencies rounded to {}, as the expected logits have them", io::toString(config.dtype));
+      config = other;
+      as_expected = true;
+      expected.note = fmt::format("with rotary frequencies rounded to {}, as the expected logits have them", io::toString(config.dtype));
     }
   }
+  const std::unique_ptr<LanguageRuns> evaluated =
+      kept.areSaid() ? makeLanguageRuns(config, stored, "evaluate", longest) : std::unique_ptr<LanguageRuns>();
+  if (!as_expected && format && !format->isF32()) expectEvaluated(expected, *evaluated);
+  const Expected cached =
+      cache == DType::F32 ? expected : withCache(expected, *evaluated, {.positions = longest, .chunk = kChunk, .cache = cache});
+
   std::vector<LanguageReport> reports;
-  const auto keep = [&](LanguageReport report) {
-    if (report.passed) report.why = note;
+  const auto keep = [&](const Expected& right, size_t prompt, const Made& made) {
+    LanguageReport report = judge(right.prompts[prompt], right.tolerance, made);
+    if (report.passed) report.why = right.note;
     if (!json) {
       fmt::print("{:<6}{:<12} {} of {} tokens, logits {:.2e}{}{}\n", report.passed ? "pass" : "fail", report.name, report.tokens_equal,
                  report.tokens, report.logits_rel_l2, report.why.empty() ? "" : ": ", report.why);
     }
     reports.push_back(std::move(report));
   };
-  for (const LanguagePrompt& prompt : prompts) keep(runWhole(*runs, prompt));
+  for (size_t i = 0; i < prompts.size(); ++i) keep(expected, i, runWhole(*runs, prompts[i]));
   {
-    const std::unique_ptr<SequenceRuns> one = runs->sequences({.sequences = 1, .positions = longest, .chunk = kChunk});
-    for (const LanguagePrompt& prompt : prompts) {
-      for (const bool by_token : {true, false}) keep(runPieces(*one, prompt, by_token));
+    const std::unique_ptr<SequenceRuns> one = runs->sequences({.positions = longest, .chunk = kChunk, .cache = cache});
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      for (const bool by_token : {true, false}) keep(cached, i, runPieces(*one, cached.prompts[i], by_token));
     }
   }
-  const std::unique_ptr<SequenceRuns> all = runs->sequences({.sequences = std::ssize(prompts), .positions = longest, .chunk = kBatchChunk});
-  for (LanguageReport& report : runBatch(*all, prompts)) keep(std::move(report));
+  const std::unique_ptr<SequenceRuns> all =
+      runs->sequences({.sequences = std::ssize(prompts), .positions = longest, .chunk = kBatchChunk, .cache = cache});
+  const std::vector<Made> made = runBatch(*all, cached.prompts);
+  for (size_t i = 0; i < made.size(); ++i) keep(cached, i, made[i]);
 
   const auto failed = static_cast<size_t>(std::ranges::count_if(reports, [](const LanguageReport& report) { return !report.passed; }));
   if (json) {

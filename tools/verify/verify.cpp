@@ -5,7 +5,6 @@
 #include <array>
 #include <regex>
 
-#include "frontend/nn/weight_format.h"
 #include "ir/support/nearest.h"
 #include "tools/verb.h"
 #include "tools/verify/golden_executor.h"
@@ -136,7 +135,8 @@ Result<ExitCode> verifyEach(const std::vector<std::string>& names, VerifyOne ver
 }  // namespace
 
 Result<ExitCode> verifyVerb(Arguments arguments) {
-  std::string what, filter, weights;
+  std::string what, filter;
+  WeightChoices kept;
   std::vector<std::string> names;
   ProgramVerifyOptions program;
   int64_t steps = 20;
@@ -157,8 +157,7 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   options.value(steps, "--steps",
                 "of samples: how many training steps; of train and program: runs on the same inputs, 2 unless it is given");
   options.value(program.inputs, "--inputs", "of program: its parameters, states and inputs; by default the inputs.safetensors beside it");
-  options.value(weights, "--weights",
-                fmt::format("of llm: how the device keeps matrices: {}; by default as the folder says", nn::kWeightFormats));
+  kept.addTo(options, "of llm: ");
   options.value(program.out, "--out", "of train and program: the folder of the first kernel that differs; by default verify-NAME");
   options.flag(program.json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
@@ -170,7 +169,7 @@ Result<ExitCode> verifyVerb(Arguments arguments) {
   if (given) program.rounds = steps;
   return verifyEach(names, [&](const std::string& name) -> Result<ExitCode> {
     if (what == "golden") return verifyGolden(name, program.device, filter, program.json);
-    if (what == "llm") return verifyLanguage(name, program.device, weights, program.json);
+    if (what == "llm") return verifyLanguage(name, program.device, kept, program.json);
     if (what == "samples") return verifySamples(name, program.device, steps, program.json);
     if (what == "train") return verifyTrain(name, program);
     return verifyProgram(name, program);

@@ -30,14 +30,6 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{f32(e.out())};
 }
 
-/// The length of each head's sequence.
-TemplateTensor lengthTensor(const AttentionExtents& e, const Shape& length) {
-  const Shape space{e.batches()}, heads = e.with({e.heads});
-  IndexMap of_heads;
-  for (size_t axis = 0; axis < length.rank(); ++axis) of_heads.source.push_back(axisExpr(static_cast<int32_t>(axis)));
-  return {.name = "length", .space = space, .map = compose(reshapeMap(space, heads), of_heads, heads)};
-}
-
 TemplateShape shape(const Graph& graph, const Node& node) {
   const AttentionExtents e = attentionExtents(graph, node);
   std::vector<TemplateTensor> operands = attentionTensors({"q", "k", "v"}, e, graph, std::span(node.operands).first(3));

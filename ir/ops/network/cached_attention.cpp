@@ -8,8 +8,10 @@ namespace {
 
 constexpr std::string_view kName = "cached_attention";
 
-/// Queries up to which each of them goes over the cache by itself; more share what they read, as products do.
+/// Queries up to which each of them goes over the cache by itself; more share what they read.
 constexpr int64_t kFewQueries = 16;
+/// Queries from which on the kernel over all keys has work for many units, by matrix units where there are some.
+constexpr int64_t kManyQueries = 256;
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_TRY(const AttentionExtents e, checkCachedAttention(kName, c));
@@ -70,12 +72,26 @@ Attributes templateAttributes(const Node& node) {
   return attributes;
 }
 
+int64_t queriesOf(const Builder& b, ValueId q) { return b.shapeOf(q).extent(b.shapeOf(q).rank() - 2); }
+
 std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
-  const Shape& q = b.shapeOf(operands[0]);
-  if (q.extent(q.rank() - 2) > kFewQueries) return {};
+  if (queriesOf(b, operands[0]) > kFewQueries) return {};
   return b.makeAll("attend_cache", {operands.begin(), operands.end()}, templateAttributes(node));
 }
 constexpr TemplateChoice kChoice{.name = "cached_attention", .build = build, .saved_elements = scoreElements, .gain = TemplateGain::Time};
+
+/// Reads what the queries see and no more, where the decomposition reads all of the cache and keeps the scores of some.
+std::vector<ValueId> buildChunk(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
+  const int64_t queries = queriesOf(b, operands[0]);
+  const bool is_plain = windowOf(node) == 0 && softCapOf(node) == 0;
+  if (queries <= kFewQueries || (is_plain && queries >= kManyQueries)) return {};
+  return b.makeAll("attend_chunk", {operands.begin(), operands.end()}, templateAttributes(node));
+}
+constexpr TemplateChoice kChunkChoice{.name = "chunk_attention",
+                                      .build = buildChunk,
+                                      .saved_elements = scoreElements,
+                                      .gain = TemplateGain::TimeByTiles,
+                                      .otherwise = &kChoice};
 
 }  // namespace
 
@@ -90,7 +106,7 @@ constexpr OpDef kOp{
     .attributes = ConstantList<AttributeDef>{kScaleAttribute, kWindowAttribute, kSoftCapAttribute, kRoundedAttribute},
     .infer = infer,
     .gradient = ByDecomposition{},
-    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
+    .lower = DecomposeLowering{.decompose = decompose, .choice = &kChunkChoice},
     .alias = NoAlias{},
     .evaluate = evaluateCachedAttention,
     .cases = cachedAttentionCases,

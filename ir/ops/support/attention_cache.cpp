@@ -37,6 +37,13 @@ Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferCo
   return e;
 }
 
+TemplateTensor lengthTensor(const AttentionExtents& e, const Shape& length) {
+  const Shape space{e.batches()}, heads = e.with({e.heads});
+  IndexMap of_heads;
+  for (size_t axis = 0; axis < length.rank(); ++axis) of_heads.source.push_back(axisExpr(static_cast<int32_t>(axis)));
+  return {.name = "length", .space = space, .map = compose(reshapeMap(space, heads), of_heads, heads)};
+}
+
 std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
   const AttentionExtents e(c.operands[0]->type.shape, c.operands[1]->type.shape, c.operands[2]->type.shape);
   const std::vector<double>&q = c.operands[0]->data, &k = c.operands[1]->data, &v = c.operands[2]->data, &length = c.operands[3]->data;

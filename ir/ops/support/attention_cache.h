@@ -21,6 +21,9 @@ inline constexpr AttributeDef kWindowAttribute{"window", AttributeKind::Integer,
 int64_t windowOf(const Node& node);
 double softCapOf(const Node& node);
 
+/// As a template reads it: the length of each head's sequence.
+TemplateTensor lengthTensor(const AttentionExtents& extents, const Shape& length);
+
 /// The result alone.
 std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& context);
 

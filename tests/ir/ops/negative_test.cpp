@@ -269,6 +269,7 @@ void breakSsd(std::vector<Broken>& broken) {
 
 std::vector<Broken> brokenCases() {
   TensorType x = f32({2, 3}), row = f32({3}), idx = i32({2, 3}), flag = boolean({2, 3}), scalar = f32({}), key = u32({4});
+  const TensorType count = i32({2}), share = f32({2}), ranks = i32({2, 1, 4});
   int64_t huge = int64_t{1} << 33;
   double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<Broken> broken{
@@ -439,6 +440,15 @@ std::vector<Broken> brokenCases() {
       {"top_k", "C2", {x}, {{"axis", integer(2)}, {"k", integer(1)}}, {}},
       {"top_k", "C3", {x}, {{"axis", integer(1)}, {"k", integer(4)}}, {}},
       {"top_k", "C4", {f32({1 << 13, 1024})}, {{"axis", integer(1)}, {"k", integer(1)}}, {}},
+      {"draw_token", "C1", {row, count, share, share, share}, {}, {}},
+      {"draw_token", "C2", {x, count, share, share, f32({3})}, {}, {}},
+      {"draw_token", "C3", {f32({2, 1 << 24}), count, share, share, share}, {}, {}},
+      {"rank_chunks", "C1", {row}, {{"chunk", integer(4)}}, {}},
+      {"rank_chunks", "C2", {x}, {{"chunk", integer(3)}}, {}},
+      {"rank_chunks", "C3", {x}, {{"chunk", integer(1) << 30}}, {}},
+      {"draw_from_chunks", "C1", {ranks, ranks, ranks, count, share, share, share}, {{"length", integer(3)}}, {}},
+      {"draw_from_chunks", "C2", {ranks, ranks, f32({2, 1, 4}), share, share, share, share}, {{"length", integer(3)}}, {}},
+      {"draw_from_chunks", "C3", {ranks, ranks, f32({2, 1, 4}), count, share, share, share}, {{"length", integer(5)}}, {}},
       {"cotangent", "C1", {}, shapeOf({0}), {}},
       {"custom_gradient", "C1", {x, x, x}, {{"results", integer(1)}}, {}},
       {"custom_gradient", "C2", {idx, idx}, {{"results", integer(1)}}, {}},
@@ -537,6 +547,7 @@ std::vector<Broken> brokenCases() {
   breakAttention("attend", {}, broken);
   breakCachedAttention("cached_attention", broken);
   breakCachedAttention("attend_cache", broken);
+  breakCachedAttention("attend_chunk", broken);
   breakQuantized(broken);
   breakAttention("attention_gradient", {out, rows, out, rows}, broken);
   breakAttention("attend_gradient_queries", {out, rows, rows}, broken);
