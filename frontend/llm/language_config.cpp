@@ -178,8 +178,10 @@ class ConfigBuilder {
       made_.learned_positions = made_.context;
       return Success{};
     }
-    LS_TRY(made_.ropes,
-           readRotary(reader_, {.base = family_.rope_base, .local_base = family_.local_rope_base, .head_width = attention.head_width}));
+    LS_TRY(made_.ropes, readRotary(reader_, {.base = family_.rope_base,
+                                             .local_base = family_.local_rope_base,
+                                             .head_width = attention.head_width,
+                                             .context = made_.context}));
     if (made_.ropes.size() > 1) {
       for (LayerConfig& layer : made_.layers) layer.rope = layer.window > 0 ? 1 : 0;
     }

@@ -14,14 +14,14 @@ struct Settings {
 };
 
 /// Long waves are stretched by the factor, short ones stay, and between the two there is a ramp (Llama 3.1).
-Status scaleByWavelength(ConfigReader& scaling, RotaryConfig& rotary) {
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+Status scaleByWavelength(ConfigReader& scaling, const RotaryDefaults& defaults, RotaryConfig& rotary) {
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
     if (scaling.find(key) == nullptr) return scaling.wrong(fmt::format("{} is missing", scaling.placeOf(key)), "llama3 scaling needs it");
   }
   LS_TRY(const double factor, scaling.number("factor", 0));
   LS_TRY(const double low, scaling.number("low_freq_factor", 0));
   LS_TRY(const double high, scaling.number("high_freq_factor", 0));
-  LS_TRY(const double length, scaling.number("original_max_position_embeddings", 0));
+  LS_TRY(const double length, scaling.number("original_max_position_embeddings", static_cast<double>(defaults.context)));
   if (!(factor >= 1 && low > 0 && high > low && length > 0 && std::isfinite(factor) && std::isfinite(high) && std::isfinite(length)))
     return scaling.wrong(
         fmt::format("llama3 scaling with factor {}, low_freq_factor {}, high_freq_factor {} and a length of {}", factor, low, high, length),
@@ -37,10 +37,10 @@ Status scaleByWavelength(ConfigReader& scaling, RotaryConfig& rotary) {
 }
 
 /// `scaling` has rope_type (or type) and what belongs to it.
-Status scale(ConfigReader& scaling, RotaryConfig& rotary) {
+Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, RotaryConfig& rotary) {
   LS_TRY(const std::string older, scaling.text("type", "default"));
   LS_TRY(const std::string type, scaling.text("rope_type", older));
-  if (type == "llama3") return scaleByWavelength(scaling, rotary);
+  if (type == "llama3") return scaleByWavelength(scaling, defaults, rotary);
   if (type == "linear") {
     LS_TRY(const double factor, scaling.number("factor", 1));
     if (!(factor > 0 && std::isfinite(factor)))
@@ -71,9 +71,16 @@ Result<RotaryConfig> readParameters(const text::JsonValue& value, const ConfigRe
   LS_TRY(settings.base, reader.number("rope_theta", settings.base));
   LS_TRY(settings.part, reader.number("partial_rotary_factor", settings.part));
   LS_TRY(RotaryConfig rotary, rotaryOf(reader, defaults, settings));
-  LS_CHECK(scale(reader, rotary));
+  LS_CHECK(scale(reader, defaults, rotary));
   LS_CHECK(reader.onlyThese());
   return rotary;
+}
+
+/// A type that is absent or null has positions without scaling.
+Result<RotaryConfig> readType(ConfigReader& types, const char* type, const Settings& settings, const RotaryDefaults& defaults) {
+  const text::JsonValue* its = types.find(type);
+  if (its == nullptr || its->isNull()) return rotaryOf(types, defaults, settings);
+  return readParameters(*its, types, types.placeOf(type), settings, defaults);
 }
 
 }  // namespace
@@ -110,10 +117,11 @@ Result<std::vector<RotaryConfig>> readRotary(ConfigReader& reader, const RotaryD
       }
       return made;
     }
-    if (full == nullptr || sliding == nullptr || !has_local)
-      return reader.wrong("rope_parameters has types of layers, and not those of the family");
-    LS_TRY(made[0], readParameters(*full, reader, "rope_parameters.full_attention", settings, defaults));
-    LS_TRY(made[1], readParameters(*sliding, reader, "rope_parameters.sliding_attention", local, defaults));
+    if (!has_local) return reader.wrong("rope_parameters has types of layers, and the family has one table for all");
+    LS_TRY(ConfigReader types, ConfigReader::of(*parameters, reader.file(), "rope_parameters"));
+    LS_TRY(made[0], readType(types, "full_attention", settings, defaults));
+    LS_TRY(made[1], readType(types, "sliding_attention", local, defaults));
+    LS_CHECK(types.onlyThese());
     return made;
   }
   LS_TRY(made[0], rotaryOf(reader, defaults, settings));
@@ -122,7 +130,7 @@ Result<std::vector<RotaryConfig>> readRotary(ConfigReader& reader, const RotaryD
   }
   if (scaling == nullptr || scaling->isNull()) return made;
   LS_TRY(ConfigReader keys, ConfigReader::of(*scaling, reader.file(), "rope_scaling"));
-  LS_CHECK(scale(keys, made[0]));
+  LS_CHECK(scale(keys, defaults, made[0]));
   LS_CHECK(keys.onlyThese());
   return made;
 }

@@ -14,6 +14,7 @@ struct RotaryDefaults {
   double base = 10000;
   double local_base = 0;  ///< of layers with a window; 0: the family has one table
   int64_t head_width = 0;
+  int64_t context = 0;  ///< what llama3 scaling stretches where it does not say a length
 };
 
 /// Of rope_parameters (transformers 5, also with one object per type of layer), or of rope_theta, rope_scaling, partial_rotary_factor and

@@ -128,6 +128,20 @@ TEST(LanguageConfig, local_layers_of_Gemma_3_have_a_base_of_their_own) {
   EXPECT_EQ(newer.ropes.at(newer.layers[1].rope).base, 10);
 }
 
+TEST(LanguageConfig, a_type_of_layers_without_positions_of_its_own_has_those_of_Gemma_3) {
+  const auto ropesOf = [](const std::string& more) { return configOf(tinyJson("gemma3_text", more)).ropes; };
+  for (const char* sliding : {"", R"(, "sliding_attention": null)"}) {
+    const std::vector<RotaryConfig> ropes =
+        ropesOf(fmt::format(R"("rope_parameters": {{"full_attention": {{"rope_theta": 100.0}}{}}})", sliding));
+    EXPECT_EQ(ropes.at(0).base, 100);
+    EXPECT_EQ(ropes.at(1).base, 10000);
+  }
+  EXPECT_EQ(ropesOf(R"("rope_parameters": {"sliding_attention": {"rope_theta": 100.0}})").at(0).base, 1e6);
+  EXPECT_EQ(codeOf(tinyJson("gemma3_text", R"("rope_parameters": {"full_attention": {}, "chunked_attention": {}})")),
+            "language_config.key");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"full_attention": {}})")), "language_config.value");
+}
+
 TEST(LanguageConfig, windows_are_those_of_the_family) {
   using List = std::vector<int64_t>;
   EXPECT_EQ(windowsOf(configOf(tinyJson("mistral"))), (List{4096, 4096}));
@@ -297,10 +311,13 @@ TEST(LanguageConfig, scaling_is_said_in_one_place) {
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": {"type": "linear", "factor": 2.0})")),
             "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": null)")), "");
-  // Each of the numbers of llama3 counts.
+  // Each of the numbers of llama3 counts, but for a length that is that of the model.
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-      "high_freq_factor": 4.0})")),
+      "original_max_position_embeddings": 64})")),
             "language_config.value");
+  const std::string scaling = R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0)";
+  EXPECT_EQ(llama(scaling + "}").ropes, llama(scaling + R"(, "original_max_position_embeddings": 64})").ropes);
+  EXPECT_NE(llama(scaling + "}").ropes, llama(scaling + R"(, "original_max_position_embeddings": 32})").ropes);
 }
 
 TEST(LanguageConfig, families_that_are_not_known_are_listed) {

@@ -117,12 +117,31 @@ std::vector<LanguageReport> runBatch(SequenceRuns& runs, const std::vector<Langu
   return reports;
 }
 
-/// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. So there are
-/// two things that expectations of 16-bit weights may come from.
-llm::LanguageConfig withRoundedFrequencies(llm::LanguageConfig config) {
-  for (llm::RotaryConfig& rotary : config.ropes)
-    rotary.frequencies = io::Array::from(config.dtype, {rotary.dims / 2}, rotary.radians()).toDoubles();
-  return config;
+/// A model that the expectations of 16-bit weights may come from.
+struct Reading {
+  llm::LanguageConfig config;
+  std::string note;
+};
+
+/// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. And what
+/// embeddings of Gemma are multiplied with has the type that is computed in, which for expectations may be wider than that of the weights.
+std::vector<Reading> readingsOf(const llm::LanguageConfig& config) {
+  std::vector<Reading> readings{{config, ""}};
+  if (config.dtype == io::ElementType::F32) return readings;
+  if (!config.ropes.empty()) {
+    Reading rounded{config, fmt::format("with rotary frequencies rounded to {}", io::toString(config.dtype))};
+    for (llm::RotaryConfig& rotary : rounded.config.ropes)
+      rotary.frequencies = io::Array::from(config.dtype, {rotary.dims / 2}, rotary.radians()).toDoubles();
+    readings.push_back(std::move(rounded));
+  }
+  if (config.embedding_scale == 1) return readings;
+  for (size_t i = 0, count = readings.size(); i < count; ++i) {
+    Reading exact = readings[i];
+    exact.config.embedding_scale = std::sqrt(static_cast<double>(config.width));
+    exact.note += fmt::format("{}embeddings times a number that is not rounded", exact.note.empty() ? "with " : " and ");
+    readings.push_back(std::move(exact));
+  }
+  return readings;
 }
 
 double distanceOf(LanguageRuns& runs, const LanguagePrompt& prompt) {
@@ -160,15 +179,19 @@ Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& de
   LS_TRY(const std::vector<LanguagePrompt> prompts, readLanguageGolden(folder, config.vocabulary));
   int64_t longest = 0;
   for (const LanguagePrompt& prompt : prompts) longest = std::max(longest, std::ssize(prompt.ids) + std::ssize(prompt.greedy));
-  std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, stored, device, longest);
-  std::string note;
   const LanguagePrompt& far = *std::ranges::max_element(prompts, {}, [](const LanguagePrompt& prompt) { return prompt.ids.size(); });
-  if (config.dtype != io::ElementType::F32 && !config.ropes.empty() && distanceOf(*runs, far) > kTolerance) {
-    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(withRoundedFrequencies(config), stored, device, longest);
-    if (distanceOf(*rounded, far) <= kTolerance) {
-      runs = std::move(rounded);
-      note = fmt::format("with rotary frequencies rounded to {}, as the expected logits have them", io::toString(config.dtype));
-    }
+  std::unique_ptr<LanguageRuns> runs;
+  std::string note;
+  double least = INFINITY;
+  const std::vector<Reading> readings = readingsOf(config);
+  for (const Reading& reading : readings) {
+    std::unique_ptr<LanguageRuns> its = makeLanguageRuns(reading.config, stored, device, longest);
+    const double distance = readings.size() > 1 ? distanceOf(*its, far) : 0;
+    if (runs && distance >= least) continue;
+    least = distance;
+    runs = std::move(its);
+    note = reading.note.empty() ? "" : reading.note + ", as the expected logits have them";
+    if (least <= kTolerance / 10) break;  // the others are further
   }
   std::vector<LanguageReport> reports;
   const auto keep = [&](LanguageReport report) {
