@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
-#include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 #include "frontend/llm/config_reader.h"
 #include "frontend/llm/families.h"
 #include "frontend/llm/rotary_settings.h"
@@ -37,7 +38,8 @@ struct TypeName {
 constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{"float16", io::ElementType::F16},
                             TypeName{"bfloat16", io::ElementType::BF16}};
 
-constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28;
+constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kMostElements = int64_t{1} << 32;
+constexpr uint64_t kMostSettingsBytes = uint64_t{1} << 26;  // of a file of settings
 
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
@@ -65,6 +67,7 @@ class ConfigBuilder {
     LS_CHECK(readFormat());
     LS_CHECK(family_.kind == LayerKind::Attention ? readTransformer() : readMixer());
     LS_CHECK(reader_.onlyThese());
+    LS_CHECK(checkMatrices());
     return std::move(made_);
   }
 
@@ -83,6 +86,23 @@ class ConfigBuilder {
     return value;
   }
 
+  /// Before anything is made of them.
+  Status checkMatrices() const {
+    const auto width = static_cast<double>(made_.width);
+    const AttentionConfig& attention = made_.attention;
+    const double heads = static_cast<double>(attention.heads) * static_cast<double>(attention.head_width);
+    const double inner = width * static_cast<double>(made_.mixer.expand);
+    for (const auto& [what, rows] : {std::pair("the embeddings", static_cast<double>(made_.vocabulary)),
+                                     {"the heads", heads},
+                                     {"the feed-forward part", static_cast<double>(made_.feed_forward.hidden)},
+                                     {"the positions", static_cast<double>(made_.learned_positions)},
+                                     {"the mixer", 2 * inner + 2 * static_cast<double>(made_.mixer.groups * made_.mixer.states)}}) {
+      if (rows * width > static_cast<double>(kMostElements))
+        return reader_.wrong(fmt::format("a matrix of {} has {} by {} elements, which is more than 2^32", what, rows, width));
+    }
+    return Success{};
+  }
+
   Status checkFixed(const FixedKey& fixed) {
     const text::JsonValue* value = reader_.find(fixed.key);
     if (value == nullptr || value->isNull()) return Success{};
@@ -98,8 +118,12 @@ class ConfigBuilder {
 
   Status readType() {
     // transformers 5 writes dtype, 4 wrote torch_dtype.
-    LS_TRY(const std::string older, reader_.text("torch_dtype", "float32"));
-    LS_TRY(const std::string name, reader_.text("dtype", older));
+    std::string name = "float32";
+    for (const char* key : {"torch_dtype", "dtype"}) {
+      const text::JsonValue* value = reader_.find(key);
+      if (value == nullptr || value->isNull()) continue;
+      LS_TRY(name, reader_.text(key, name));
+    }
     const auto* found = std::ranges::find(kTypes, std::string_view(name), &TypeName::name);
     if (found == kTypes.end()) return reader_.wrong(fmt::format("weights of type '{}'", name), suggest(name, namesOf(kTypes)));
     made_.dtype = found->type;
@@ -213,12 +237,18 @@ class ConfigBuilder {
   Status readWindows() {
     if (family_.windows == Windows::None) return Success{};
     LS_TRY(int64_t window, reader_.integer("sliding_window", family_.window, 0));
+    const text::JsonValue* said = reader_.find("sliding_window");
     int64_t first = 0, period = 0;
+    bool counts = true;
     if (family_.windows == Windows::Switched) {
       LS_TRY(const bool on, reader_.boolean("use_sliding_window", false));
       LS_TRY(first, reader_.integer("max_window_layers", 28, 0));
-      if (!on) window = 0;
+      counts = on;
     }
+    if (!counts) window = 0;
+    // Where a window of none is meant, there is a null; with 0 positions nothing would be seen.
+    if (counts && window == 0 && said != nullptr && !said->isNull())
+      return reader_.wrong("sliding_window is 0, wanted at least 1", "null is for none");
     if (family_.windows == Windows::ByType) {
       LS_TRY(const int64_t newer, reader_.integer("_sliding_window_pattern", family_.period, family_.period));
       LS_TRY(period, reader_.integer("sliding_window_pattern", newer, newer));
@@ -326,10 +356,10 @@ Result<LanguageConfig> LanguageConfig::load(const fs::path& folder) {
         fs::is_directory(folder, ignored) ? fmt::format("'{}' has no config.json", name) : fmt::format("there is no folder '{}'", name), {},
         "give the folder of a model of Hugging Face: config.json, weights as safetensors, tokenizer.json");
   }
-  LS_TRY(const std::string config, io::readTextFile(folder / "config.json"));
+  LS_TRY(const std::string config, io::readRegularTextFile(folder / "config.json", kMostSettingsBytes));
   std::string generation;
   if (const fs::path path = folder / "generation_config.json"; fs::exists(path, ignored)) {
-    LS_TRY(generation, io::readTextFile(path));
+    LS_TRY(generation, io::readRegularTextFile(path, kMostSettingsBytes));
   }
   return parse(config, (folder / "config.json").string(), generation);
 }

@@ -191,7 +191,8 @@ TEST(Checkpoint, a_weight_that_the_type_does_not_hold_is_not_written) {
 }
 
 TEST(Checkpoint, sizes_that_no_tensor_has_are_an_error) {
-  const LanguageConfig config = configOf(R"({"model_type": "llama", "hidden_size": 16000000, "intermediate_size": 16000000})");
+  LanguageConfig config = configOf(tinyJson("llama"));
+  config.width = config.feed_forward.hidden = 16000000;
   EXPECT_EQ(wrongOf(readWeights(config, io::TensorFile{}, "model.safetensors")).code, "parameter.shape");
 }
 

@@ -3,6 +3,7 @@
 #include "frontend/llm/language_config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <numbers>
@@ -159,6 +160,9 @@ TEST(LanguageConfig, windows_are_those_of_the_family) {
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma2"))), (List{4096, 0}));
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma3_text"))), (List{4096, 4096}));
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention"])")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("mistral", R"("sliding_window": 0)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0, "use_sliding_window": true)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0)")), "");
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention", "chunked_attention"])")), "language_config.value");
 }
 
@@ -189,6 +193,8 @@ TEST(LanguageConfig, type_of_weights_has_two_keys) {
   EXPECT_EQ(llama(R"("dtype": "float16")").dtype, io::ElementType::F16);
   EXPECT_EQ(llama(R"("dtype": "float16", "torch_dtype": "bfloat16")").dtype, io::ElementType::F16);
   EXPECT_EQ(llama("").dtype, io::ElementType::F32);
+  EXPECT_EQ(llama(R"("dtype": null, "torch_dtype": "bfloat16")").dtype, io::ElementType::BF16);
+  EXPECT_EQ(llama(R"("torch_dtype": null)").dtype, io::ElementType::F32);
   EXPECT_EQ(codeOf(tinyJson("llama", R"("dtype": "int8")")), "language_config.value");
 }
 
@@ -305,6 +311,13 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 100000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "mamba", "state_size": 10000000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "gpt2", "n_embd": 10, "n_head": 4})"), "language_config.value");
+  for (const char* more : {R"("vocab_size": 16777216)", R"("intermediate_size": 16777216)", R"("num_attention_heads": 16777216)"}) {
+    const Diagnostic wrong = wrongOf(fmt::format(R"({{"model_type": "llama", "hidden_size": 4096, "head_dim": 8, {}}})", more));
+    EXPECT_EQ(wrong.code, "language_config.value") << more;
+    EXPECT_EQ(wrong.where.file, "here/config.json");
+    EXPECT_NE(wrong.message.find("more than 2^32"), std::string::npos) << wrong.message;
+  }
+  EXPECT_EQ(codeOf(R"({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8, "vocab_size": 16777216})"), "");
 }
 
 TEST(LanguageConfig, scaling_is_said_in_one_place) {
@@ -332,6 +345,10 @@ TEST(LanguageConfig, a_folder_has_two_files_or_one) {
   EXPECT_EQ(LanguageConfig::load(scratch / "none").diagnostics()[0].code, "file.read");
   ASSERT_TRUE(io::writeFileAtomically(scratch / "config.json", std::string_view(tinyJson("llama", R"("eos_token_id": 2)"))));
   EXPECT_EQ(LanguageConfig::load(scratch / "").orThrow().end_tokens, std::vector<int32_t>{2});
+  // What waits for ever is not read.
+  ASSERT_EQ(::mkfifo((scratch / "generation_config.json").c_str(), 0600), 0);
+  EXPECT_EQ(LanguageConfig::load(scratch / "").diagnostics()[0].code, "file.read");
+  std::filesystem::remove(scratch / "generation_config.json");
   ASSERT_TRUE(io::writeFileAtomically(scratch / "generation_config.json", std::string_view(R"({"eos_token_id": 7})")));
   EXPECT_EQ(LanguageConfig::load(scratch / "").orThrow().end_tokens, std::vector<int32_t>{7});
 }
