@@ -147,10 +147,9 @@ constexpr std::string_view kMamba2Ignored[] = {
 constexpr FixedKey kLlamaFixed[] = {{"rope_interleaved", false}};
 constexpr FixedKey kPlainFixed[] = {{"attention_bias", false}};
 constexpr FixedKey kQwenFixed[] = {{"use_mrope", false}};
-constexpr FixedKey kGpt2Fixed[] = {
-    {"add_cross_attention", false}, {"scale_attn_by_inverse_layer_idx", false}, {"scale_attn_weights", true}};
+constexpr FixedKey kGpt2Fixed[] = {{"add_cross_attention", false}};
 constexpr FixedKey kGemmaFixed[] = {{"use_bidirectional_attention", false}};
-constexpr FixedKey kMambaFixed[] = {{"hidden_act", std::string_view("silu")}, {"use_conv_bias", true}, {"rms_norm", true}};
+constexpr FixedKey kMambaFixed[] = {{"rms_norm", true}};
 
 // Masks and tables that older versions wrote beside the weights.
 constexpr std::string_view kGpt2Surplus[] = {".attn.bias", ".attn.masked_bias"};
@@ -224,6 +223,7 @@ std::vector<Family> makeFamilies() {
        .gated = false,
        .mlp_bias = true,
        .learned_positions = true,
+       .has_scale_keys = true,
        .end_token = 50256,
        .fixed = kGpt2Fixed,
        .ignored = kGpt2Ignored,

@@ -69,6 +69,7 @@ struct Family {
   bool layer_norm = false, gated = true, mlp_bias = false;
   bool around_one = false, norm_after = false, scaled_embedding = false;
   bool learned_positions = false;
+  bool has_scale_keys = false;                    ///< scale_attn_weights and scale_attn_by_inverse_layer_idx
   int32_t end_token = -1;                         ///< eos_token_id; -1: none
   double rope_base = 10000, local_rope_base = 0;  ///< the second of layers with a window; 0: they have the first
   Windows windows = Windows::None;

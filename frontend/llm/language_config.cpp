@@ -27,7 +27,9 @@ struct ActivationName {
 constexpr std::array kActivations{ActivationName{"silu", nn::Activation::Silu},
                                   ActivationName{"swish", nn::Activation::Silu},
                                   ActivationName{"gelu", nn::Activation::Gelu},
+                                  ActivationName{"gelu_python", nn::Activation::Gelu},
                                   ActivationName{"gelu_new", nn::Activation::GeluTanh},
+                                  ActivationName{"gelu_accurate", nn::Activation::GeluTanh},
                                   ActivationName{"relu", nn::Activation::Relu},
                                   ActivationName{"gelu_fast", nn::Activation::GeluTanh},
                                   ActivationName{"gelu_pytorch_tanh", nn::Activation::GeluTanh}};
@@ -187,6 +189,7 @@ class ConfigBuilder {
     }
     if (scalar == 0) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
     attention.scale = 1 / std::sqrt(scalar);
+    LS_CHECK(readScales());
     if (family_.has_caps) {
       LS_TRY(attention.soft_cap, amount("attn_logit_softcapping", family_.soft_cap, 0.0));
       LS_TRY(made_.logit_cap, amount("final_logit_softcapping", family_.logit_cap, 0.0));
@@ -209,6 +212,15 @@ class ConfigBuilder {
     if (made_.ropes.size() > 1) {
       for (LayerConfig& layer : made_.layers) layer.rope = layer.window > 0 ? 1 : 0;
     }
+    return Success{};
+  }
+
+  Status readScales() {
+    if (!family_.has_scale_keys) return Success{};
+    LS_TRY(const bool by_width, reader_.boolean("scale_attn_weights", true));
+    LS_TRY(const bool by_layer, reader_.boolean("scale_attn_by_inverse_layer_idx", false));
+    if (!by_width) made_.attention.scale = 1;
+    for (size_t i = 0; by_layer && i < made_.layers.size(); ++i) made_.layers[i].scale = 1 / static_cast<double>(i + 1);
     return Success{};
   }
 
@@ -278,6 +290,10 @@ class ConfigBuilder {
     LS_TRY(mixer.conv, positive("conv_kernel", 4));
     LS_TRY(mixer.expand, positive("expand", 2));
     LS_TRY(mixer.bias, reader_.boolean("use_bias", false));
+    LS_TRY(mixer.conv_bias, reader_.boolean("use_conv_bias", true));
+    LS_TRY(const std::string activation, reader_.text("hidden_act", "silu"));
+    if (activation != "silu" && activation != "swish")
+      return reader_.wrong(fmt::format("hidden_act is '{}', and nothing but silu is supported for {}", activation, family_.model_type));
     const int64_t inner = mixer.expand * made_.width;
     LS_TRY(const int64_t said, reader_.integer("intermediate_size", inner, inner));
     if (said != inner) return reader_.wrong(fmt::format("intermediate_size is {}, but expand times hidden_size is {}", said, inner));
@@ -292,7 +308,7 @@ class ConfigBuilder {
     if (heads * mixer.head_width != inner || heads % mixer.groups != 0)
       return reader_.wrong(fmt::format("{} heads of {} in {} groups do not make {} channels", heads, mixer.head_width, mixer.groups, inner),
                            "num_heads times head_dim is expand times hidden_size, and n_groups divides num_heads");
-    return checkStepLimit();
+    return readStepLimits();
   }
 
   Status readStepRank() {
@@ -304,16 +320,17 @@ class ConfigBuilder {
     return Success{};
   }
 
-  /// A layer has no limits of its own.
-  Status checkStepLimit() {
+  Status readStepLimits() {
     const text::JsonValue* limit = reader_.find("time_step_limit");
     if (limit == nullptr || limit->isNull()) return Success{};
     const text::JsonArray* ends = limit->array();
-    if (ends != nullptr && ends->size() == 2 && numberOf((*ends)[0]) == std::optional(0.0)) {
-      const std::optional<double> most = numberOf((*ends)[1]);
-      if (most && std::isinf(*most) && *most > 0) return Success{};
-    }
-    return reader_.wrong("time_step_limit is not [0, Infinity]", "step sizes with other limits are not supported");
+    const std::optional<double> least = ends != nullptr && ends->size() == 2 ? numberOf((*ends)[0]) : std::nullopt;
+    const std::optional<double> most = least ? numberOf((*ends)[1]) : std::nullopt;
+    if (!most || !(*least >= 0 && *most >= *least && std::isfinite(*least)))
+      return reader_.wrong("time_step_limit is not the least and the largest step size", "[0, Infinity] is without limits");
+    made_.mixer.least_step = *least;
+    made_.mixer.most_step = *most;
+    return Success{};
   }
 
   const Family& family_;

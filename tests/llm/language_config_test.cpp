@@ -181,6 +181,16 @@ TEST(LanguageConfig, scores_and_logits_of_Gemma) {
   EXPECT_EQ(llama("").attention.scale, 1 / std::sqrt(8.0));
 }
 
+TEST(LanguageConfig, scores_of_GPT_2_are_scaled_as_keys_say) {
+  const auto scaleOf = [](const std::string& more) {
+    const LanguageConfig config = configOf(tinyJson("gpt2", more));
+    return std::pair(config.attention.scale, config.layers.at(1).scale);
+  };
+  EXPECT_EQ(scaleOf(""), std::pair(1 / std::sqrt(8.0), 1.0));
+  EXPECT_EQ(scaleOf(R"("scale_attn_weights": false)"), std::pair(1.0, 1.0));
+  EXPECT_EQ(scaleOf(R"("scale_attn_by_inverse_layer_idx": true)"), std::pair(1 / std::sqrt(8.0), 0.5));
+}
+
 TEST(LanguageConfig, embeddings_are_scaled_by_a_number_of_the_weights_type) {
   const std::string wide = R"({"model_type": "gemma2", "hidden_size": 3584, "dtype": ")";
   EXPECT_EQ(configOf(wide + "bfloat16\"}").embedding_scale, 59.75);  // the square root is 59.867
@@ -218,6 +228,8 @@ TEST(LanguageConfig, activations_have_the_names_of_transformers) {
   };
   EXPECT_EQ(of("llama", ""), nn::Activation::Silu);
   EXPECT_EQ(of("llama", R"("hidden_act": "gelu")"), nn::Activation::Gelu);
+  EXPECT_EQ(of("llama", R"("hidden_act": "gelu_python")"), nn::Activation::Gelu);
+  EXPECT_EQ(of("llama", R"("hidden_act": "gelu_accurate")"), nn::Activation::GeluTanh);
   EXPECT_EQ(of("gpt2", ""), nn::Activation::GeluTanh);
   EXPECT_EQ(of("gpt2", R"("activation_function": "relu")"), nn::Activation::Relu);
   EXPECT_EQ(of("gemma2", R"("hidden_act": "gelu")"), nn::Activation::GeluTanh);  // a key that Gemma does not read
@@ -244,7 +256,12 @@ TEST(LanguageConfig, texts_end_with_one_token_or_several_from_either_file) {
 TEST(LanguageConfig, numbers_may_be_infinite_as_Python_writes_them) {
   for (const char* limit : {"[0.0, Infinity]", R"([0.0, {"__float__": "Infinity"}])"})
     EXPECT_EQ(codeOf(tinyJson("mamba2", fmt::format("\"time_step_limit\": {}", limit))), "") << limit;
-  for (const char* limit : {"[0.0, 0.1]", "[0.001, Infinity]", "[0.0, -Infinity]", "[0.0, NaN]", "[0.0]", R"([0.0, {"__float__": "Inf"}])"})
+  const MixerConfig limited = configOf(tinyJson("mamba2", R"("time_step_limit": [0.001, 0.1])")).mixer;
+  EXPECT_EQ(limited.least_step, 0.001);
+  EXPECT_EQ(limited.most_step, 0.1);
+  EXPECT_EQ(configOf(tinyJson("mamba2", R"("time_step_limit": [0.001, Infinity])")).mixer.most_step, kAnyStep);
+  for (const char* limit : {"[0.2, 0.1]", "[-0.1, Infinity]", "[Infinity, Infinity]", "[0.0, -Infinity]", "[0.0, NaN]", "[0.0]", "0.1",
+                            R"([0.0, {"__float__": "Inf"}])"})
     EXPECT_EQ(codeOf(tinyJson("mamba2", fmt::format("\"time_step_limit\": {}", limit))), "language_config.value") << limit;
   // Not inside of a text.
   EXPECT_EQ(llama(R"("_name_or_path": "to Infinity \" and NaN")").width, 16);
@@ -267,7 +284,9 @@ TEST(LanguageConfig, mixers_have_their_sizes) {
   EXPECT_EQ(configOf(tinyJson("mamba", R"("time_step_rank": 3)")).mixer.step_rank, 3);
   EXPECT_EQ(configOf(tinyJson("mamba", R"("expand": 4)")).mixer.expand, 4);
   EXPECT_EQ(codeOf(tinyJson("mamba", R"("intermediate_size": 48)")), "language_config.value");
-  EXPECT_EQ(codeOf(tinyJson("mamba", R"("use_conv_bias": false)")), "language_config.value");
+  EXPECT_TRUE(configOf(tinyJson("mamba")).mixer.conv_bias);
+  EXPECT_FALSE(configOf(tinyJson("mamba", R"("use_conv_bias": false)")).mixer.conv_bias);
+  EXPECT_EQ(codeOf(tinyJson("mamba", R"("hidden_act": "swish")")), "");
   EXPECT_EQ(codeOf(tinyJson("mamba", R"("hidden_act": "gelu")")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("mamba", R"("conv_kernel": 1)")), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "mamba2", "hidden_size": 16, "num_heads": 3, "head_dim": 8})"), "language_config.value");

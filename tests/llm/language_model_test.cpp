@@ -127,14 +127,17 @@ TEST(LanguageModel, learned_positions_end) {
   EXPECT_EQ(codeFor(65), "language_model.room");
 }
 
-TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) {
-  expectSame(configOf(tinyJson("mamba2")), [](const LanguageModel& model, Tensor ids) {
+void expectMamba2(const LanguageConfig& config) {
+  const double least = config.mixer.least_step, most = std::min(config.mixer.most_step, 1e9);
+  expectSame(config, [least, most](const LanguageModel& model, Tensor ids) {
     Tensor h = model.tokens(ids);
     for (size_t i = 0; i < 2; ++i) {
       const nn::Mamba2& mixer = *model.layers[i].mamba2;
       const std::vector<Tensor> parts = split(mixer.in_proj(rms_norm(h, model.layers[i].norm1.rms->g, 1e-5)), {32, 40, 4}, -1);
-      const std::vector<Tensor> mixed = split(silu(causal_conv1d(parts[1], mixer.conv_W, {.bias = mixer.conv_b}).y), {32, 4, 4}, -1);
-      const Tensor dt = softplus(parts[2] + mixer.dt_bias), rate = -exp(mixer.A_log);
+      CausalConvOptions bias;
+      if (mixer.conv_b) bias.bias = *mixer.conv_b;
+      const std::vector<Tensor> mixed = split(silu(causal_conv1d(parts[1], mixer.conv_W, bias).y), {32, 4, 4}, -1);
+      const Tensor dt = clamp(softplus(parts[2] + mixer.dt_bias), least, most), rate = -exp(mixer.A_log);
       // Step by step, [B, heads, width, states].
       Tensor state = zeros({2, 4, 8, 4});
       std::vector<Tensor> ys;
@@ -148,6 +151,13 @@ TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) {
     }
     return (*model.untied)(rms_norm(h, model.norm.rms->g, 1e-5));
   });
+}
+
+TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) { expectMamba2(configOf(tinyJson("mamba2"))); }
+
+TEST(LanguageModel, Mamba_2_keeps_step_sizes_within_limits) {
+  // Without them step sizes begin from 0.001 to 0.1.
+  expectMamba2(configOf(tinyJson("mamba2", R"("use_conv_bias": false, "time_step_limit": [0.02, 0.05])")));
 }
 
 }  // namespace
