@@ -122,9 +122,7 @@ constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "summary_use_proj",
                                              "reorder_and_upcast_attn"};
 constexpr std::string_view kGemmaIgnored[] = {"cache_implementation", "hidden_act"};
-constexpr std::string_view kPhi3Ignored[] = {"embd_pdrop", "resid_pdrop",
-                                             // of scalings that are not supported
-                                             "original_max_position_embeddings"};
+constexpr std::string_view kPhi3Ignored[] = {"embd_pdrop", "resid_pdrop"};
 constexpr std::string_view kMambaIgnored[] = {"rescale_prenorm_residual",
                                               "residual_in_fp32",
                                               "time_step_floor",
@@ -292,6 +290,7 @@ std::vector<Family> makeFamilies() {
       {.model_type = "phi3",
        .sizes = {.vocabulary = 32064, .width = 3072, .layers = 32, .heads = 32, .hidden = 8192, .context = 4096, .eps = 1e-5},
        .end_token = 32000,
+       .original_context = 4096,
        .windows = Windows::Every,
        .fixed = kPlainFixed,
        .ignored = kPhi3Ignored,

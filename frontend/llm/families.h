@@ -71,6 +71,7 @@ struct Family {
   bool learned_positions = false;
   bool has_scale_keys = false;                    ///< scale_attn_weights and scale_attn_by_inverse_layer_idx
   int32_t end_token = -1;                         ///< eos_token_id; -1: none
+  int64_t original_context = 0;                   ///< original_max_position_embeddings; 0: the family lacks the key
   double rope_base = 10000, local_rope_base = 0;  ///< the second of layers with a window; 0: they have the first
   Windows windows = Windows::None;
   int64_t window = 0, period = 0;

@@ -205,10 +205,19 @@ class ConfigBuilder {
       made_.learned_positions = made_.context;
       return Success{};
     }
-    LS_TRY(made_.ropes, readRotary(reader_, {.base = family_.rope_base,
-                                             .local_base = family_.local_rope_base,
-                                             .head_width = attention.head_width,
-                                             .context = made_.context}));
+    int64_t original = 0;
+    if (family_.original_context > 0) {
+      LS_TRY(original, positive("original_max_position_embeddings", family_.original_context));
+    }
+    LS_TRY(const RotarySettings rotary, readRotary(reader_, {.base = family_.rope_base,
+                                                             .local_base = family_.local_rope_base,
+                                                             .head_width = attention.head_width,
+                                                             .context = made_.context,
+                                                             .original = original,
+                                                             .yarn_is_longrope = family_.original_context > 0}));
+    made_.ropes = rotary.ropes;
+    made_.longest = rotary.longest;
+    if (made_.longest > 0) made_.context = std::min(made_.context, made_.longest);
     if (made_.ropes.size() > 1) {
       for (LayerConfig& layer : made_.layers) layer.rope = layer.window > 0 ? 1 : 0;
     }

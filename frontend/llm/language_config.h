@@ -31,6 +31,7 @@ struct RotaryConfig {
   double base = 10000;
   int64_t dims = 0;                      ///< columns of a head that turn
   std::vector<double> frequencies = {};  ///< radians per position of each pair, where they are scaled; else base^(-2 i / dims)
+  double amplitude = 1;                  ///< of cosines and sines, where whole heads turn: scores are times its square
   /// The frequencies, also where they are not scaled.
   [[nodiscard]] std::vector<double> radians() const;
   friend bool operator==(const RotaryConfig&, const RotaryConfig&) = default;
@@ -79,6 +80,7 @@ struct LanguageConfig {
   int64_t width = 0;
   int64_t context = 0;            ///< positions that the model was made for; 0: any number
   int64_t learned_positions = 0;  ///< rows of a table of positions (GPT-2); 0: none
+  int64_t longest = 0;            ///< positions beyond which rotary scaling would be another one; 0: any number
   std::vector<LayerConfig> layers = {};
   std::vector<RotaryConfig> ropes = {};
   AttentionConfig attention = {};

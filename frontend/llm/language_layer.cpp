@@ -27,6 +27,7 @@ nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const L
                                     .format = config.weights};
   if (!config.ropes.empty()) {
     const RotaryConfig& rotary = config.ropes[layer.rope];
+    options.scale = attention.scale * layer.scale * rotary.amplitude * rotary.amplitude;
     options.rope = RopeOptions{.base = rotary.base, .dims = rotary.dims, .frequencies = rotary.frequencies};
   }
   if (attention.qk_norm) options.qk_norm = nn::RMSNormOptions{.eps = config.norm.eps, .around_one = config.norm.around_one};

@@ -6,33 +6,20 @@
 #include <sys/stat.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "frontend/io/file.h"
 #include "tests/frontend/io/scratch.h"
-#include "tests/llm/tiny.h"
+#include "tests/llm/parsed.h"
 
 namespace lockstep::llm {
 namespace {
 
+using testing::codeOf;
 using testing::configOf;
+using testing::llama;
 using testing::tinyJson;
-
-std::string codeOf(const std::string& json) {
-  const Result<LanguageConfig> parsed = LanguageConfig::parse(json, "config.json");
-  return parsed ? "" : parsed.diagnostics()[0].code;
-}
-Diagnostic wrongOf(const std::string& json) {
-  const Result<LanguageConfig> parsed = LanguageConfig::parse(json, "here/config.json");
-  return parsed ? Diagnostic{} : parsed.diagnostics()[0];
-}
-/// Of a Llama with other members.
-LanguageConfig llama(const std::string& more) { return configOf(tinyJson("llama", more)); }
-std::vector<int64_t> windowsOf(const LanguageConfig& config) {
-  std::vector<int64_t> windows;
-  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
-  return windows;
-}
+using testing::windowsOf;
+using testing::wrongOf;
 
 TEST(LanguageConfig, absent_keys_mean_what_they_mean_for_the_family) {
   struct Row {
@@ -65,82 +52,6 @@ TEST(LanguageConfig, width_of_heads_may_differ_or_be_null) {
   EXPECT_EQ(configOf(R"({"model_type": "llama", "num_key_value_heads": null})").attention.kv_heads, 32);
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_attention_heads": 6, "num_key_value_heads": 4, "hidden_size": 48})"),
             "language_config.value");
-}
-
-TEST(LanguageConfig, positions_are_said_by_the_keys_of_either_version) {
-  const RotaryConfig older = llama(R"("rope_theta": 50000.0, "rope_scaling": null)").ropes.at(0);
-  const RotaryConfig newer = llama(R"("rope_parameters": {"rope_theta": 50000.0, "rope_type": "default"})").ropes.at(0);
-  EXPECT_EQ(older, newer);
-  EXPECT_EQ(older.base, 50000);
-  EXPECT_EQ(older.dims, 8);
-  EXPECT_EQ(llama("").ropes.at(0).base, 10000);
-  EXPECT_EQ(configOf(tinyJson("gemma3_text")).ropes.at(0).base, 1e6);
-  EXPECT_EQ(configOf(tinyJson("phi3", R"("partial_rotary_factor": 0.5)")).ropes.at(0).dims, 4);
-  EXPECT_EQ(configOf(tinyJson("phi3", R"("rope_parameters": {"partial_rotary_factor": 0.5})")).ropes.at(0).dims, 4);
-  EXPECT_TRUE(configOf(tinyJson("gpt2")).ropes.empty());
-}
-
-TEST(LanguageConfig, llama3_scales_by_wavelength) {
-  const std::string scaling = R"("factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16)";
-  const std::string older = R"("rope_scaling": {"rope_type": "llama3", )" + scaling + "}, \"rope_theta\": 10000.0";
-  const std::string newer = R"("rope_parameters": {"rope_type": "llama3", "rope_theta": 10000.0, )" + scaling + "}";
-  const std::vector<double> got = llama(older).ropes.at(0).frequencies;
-  EXPECT_EQ(got, llama(newer).ropes.at(0).frequencies);
-  // Wavelengths 2 pi, 2 pi 10, ...: the first is between 16 / 4 and 16 / 1, the others are longer.
-  ASSERT_EQ(got.size(), 4u);
-  const double wave = 2 * std::numbers::pi, ramp = (16 / wave - 1) / 3;
-  EXPECT_NEAR(got[0], (1 - ramp) / 8 + ramp, 1e-12);
-  for (size_t i = 1; i < 4; ++i) EXPECT_NEAR(got[i], std::pow(10.0, -static_cast<double>(i)) / 8, 1e-12);
-  // Short ones stay.
-  const std::string long_ago = R"("rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
-      "original_max_position_embeddings": 8192})";
-  EXPECT_NEAR(llama(long_ago).ropes.at(0).frequencies[0], 1, 1e-12);
-  EXPECT_NEAR(llama(R"("rope_scaling": {"type": "linear", "factor": 4.0})").ropes.at(0).frequencies[1], 0.1 / 4, 1e-12);
-}
-
-TEST(LanguageConfig, scalings_that_are_not_supported_are_refused) {
-  for (
-      const char* scaling :
-      {R"("rope_scaling": {"type": "yarn", "factor": 4.0})", R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})",
-       R"("rope_scaling": {"rope_type": "linear", "factor": 0})",
-       R"("rope_scaling": {"rope_type": "llama3", "factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 16})",
-       R"("rope_parameters": {"rope_theta": -1})"}) {
-    EXPECT_EQ(codeOf(tinyJson("llama", scaling)), "language_config.value") << scaling;
-  }
-  const Diagnostic unknown = wrongOf(tinyJson("llama", R"("rope_scaling": {"type": "linear", "factor": 4.0, "beta_fast": 32})"));
-  EXPECT_EQ(unknown.code, "language_config.key");
-  EXPECT_NE(unknown.message.find("rope_scaling.beta_fast"), std::string::npos);
-}
-
-TEST(LanguageConfig, local_layers_of_Gemma_3_have_a_base_of_their_own) {
-  const LanguageConfig older =
-      configOf(tinyJson("gemma3_text", R"("sliding_window_pattern": 2, "sliding_window": 4, "rope_local_base_freq": 500.0)"));
-  EXPECT_EQ(windowsOf(older), (std::vector<int64_t>{4, 0}));
-  EXPECT_EQ(older.ropes.at(older.layers[0].rope).base, 500);
-  EXPECT_EQ(older.ropes.at(older.layers[1].rope).base, 1e6);
-  // A scaling is for the global layers.
-  const LanguageConfig scaled = configOf(tinyJson("gemma3_text", R"("rope_scaling": {"rope_type": "linear", "factor": 8.0})"));
-  EXPECT_FALSE(scaled.ropes.at(0).frequencies.empty());
-  EXPECT_TRUE(scaled.ropes.at(1).frequencies.empty());
-  const LanguageConfig newer =
-      configOf(tinyJson("gemma3_text", R"("sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"],
-      "rope_parameters": {"full_attention": {"rope_theta": 100.0}, "sliding_attention": {"rope_theta": 10.0}})"));
-  EXPECT_EQ(newer.ropes.at(newer.layers[0].rope).base, 100);
-  EXPECT_EQ(newer.ropes.at(newer.layers[1].rope).base, 10);
-}
-
-TEST(LanguageConfig, a_type_of_layers_without_positions_of_its_own_has_those_of_Gemma_3) {
-  const auto ropesOf = [](const std::string& more) { return configOf(tinyJson("gemma3_text", more)).ropes; };
-  for (const char* sliding : {"", R"(, "sliding_attention": null)"}) {
-    const std::vector<RotaryConfig> ropes =
-        ropesOf(fmt::format(R"("rope_parameters": {{"full_attention": {{"rope_theta": 100.0}}{}}})", sliding));
-    EXPECT_EQ(ropes.at(0).base, 100);
-    EXPECT_EQ(ropes.at(1).base, 10000);
-  }
-  EXPECT_EQ(ropesOf(R"("rope_parameters": {"sliding_attention": {"rope_theta": 100.0}})").at(0).base, 1e6);
-  EXPECT_EQ(codeOf(tinyJson("gemma3_text", R"("rope_parameters": {"full_attention": {}, "chunked_attention": {}})")),
-            "language_config.key");
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"full_attention": {}})")), "language_config.value");
 }
 
 TEST(LanguageConfig, windows_are_those_of_the_family) {
@@ -337,19 +248,6 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
     EXPECT_NE(wrong.message.find("more than 2^32"), std::string::npos) << wrong.message;
   }
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8, "vocab_size": 16777216})"), "");
-}
-
-TEST(LanguageConfig, scaling_is_said_in_one_place) {
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": {"type": "linear", "factor": 2.0})")),
-            "language_config.value");
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": null)")), "");
-  // Each of the numbers of llama3 counts, but for a length that is that of the model.
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-      "original_max_position_embeddings": 64})")),
-            "language_config.value");
-  const std::string scaling = R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0)";
-  EXPECT_EQ(llama(scaling + "}").ropes, llama(scaling + R"(, "original_max_position_embeddings": 64})").ropes);
-  EXPECT_NE(llama(scaling + "}").ropes, llama(scaling + R"(, "original_max_position_embeddings": 32})").ropes);
 }
 
 TEST(LanguageConfig, families_that_are_not_known_are_listed) {

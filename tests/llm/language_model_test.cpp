@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "frontend/llm/generator.h"
 #include "frontend/lockstep.h"
 #include "frontend/trace/trace.h"
 #include "tests/llm/tiny.h"
@@ -125,6 +126,39 @@ TEST(LanguageModel, learned_positions_end) {
   };
   EXPECT_EQ(codeFor(64), "");
   EXPECT_EQ(codeFor(65), "language_model.room");
+}
+
+TEST(LanguageModel, a_scaling_that_changes_with_the_length_ends) {
+  const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "dynamic", "factor": 2.0})"));
+  EXPECT_EQ(testing::codeOf([&] { (void)Generator(config, randomValues(config), {.device = "reference", .positions = 65}); }),
+            "language_model.options");
+  const LanguageModel model(config);
+  EXPECT_EQ(testing::codeOf([&] {
+              detail::Trace trace;
+              trace.addParameters(model);
+              model(trace.addInput("ids", i32(1, 65)));
+            }),
+            "language_model.room");
+}
+
+TEST(LanguageModel, yarn_makes_scores_larger) {
+  const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5})"));
+  ASSERT_EQ(config.ropes.at(0).amplitude, 1.5);
+  expectSame(config, [&](const LanguageModel& model, Tensor ids) {
+    const RopeOptions turn{.frequencies = config.ropes[0].frequencies};
+    Tensor h = model.tokens(ids);
+    for (size_t i = 0; i < 2; ++i) {
+      const LanguageLayer& layer = model.layers[i];
+      const nn::MultiHeadAttention& attn = *layer.attn;
+      const Tensor x = rms_norm(h, layer.norm1.rms->g, 1e-6);
+      const Tensor q = rope(split_heads(attn.q(x), 2), turn) * 1.5, k = rope(split_heads(attn.k(x), 1), turn) * 1.5;
+      const Tensor scores = matmul(q, swap_axes(k, -1, -2)) / std::sqrt(8.0) + seen(6, 0);
+      h = h + attn.o(merge_heads(matmul(softmax(scores), split_heads(attn.v(x), 1))));
+      const Tensor y = rms_norm(h, layer.norm2->rms->g, 1e-6);
+      h = h + layer.mlp->down(silu((*layer.mlp->gate)(y)) * layer.mlp->up(y));
+    }
+    return (*model.untied)(rms_norm(h, model.norm.rms->g, 1e-6));
+  });
 }
 
 void expectMamba2(const LanguageConfig& config) {
