@@ -107,6 +107,7 @@ constexpr std::string_view kIgnored[] = {
 /// Keys that every config may have and that would make it another model.
 constexpr FixedKey kFixed[] = {{"is_encoder_decoder", false}, {"tie_encoder_decoder", false}};
 constexpr std::string_view kLlamaIgnored[] = {"is_llama_config"};
+constexpr std::string_view kSmolLm3Ignored[] = {"max_window_layers"};
 constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "n_special",
                                              "predict_special_tokens",
@@ -166,6 +167,19 @@ std::vector<Family> makeFamilies() {
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kTwoNorms},
        .surplus = kRopeSurplus},
+      {.model_type = "smollm3",
+       .sizes = {.vocabulary = 128256, .width = 2048, .layers = 36, .heads = 16, .kv_heads = 4, .hidden = 11008, .context = 32768},
+       .keys = {.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"},
+       .tied = true,
+       .bias = Bias::ByKey,
+       .out_bias = Bias::ByKey,
+       .end_token = 128001,
+       .no_rope_interval = 4,
+       .rope_base = 2e6,
+       .windows = Windows::WithoutRope,
+       .ignored = kSmolLm3Ignored,
+       .prefix = "model.",
+       .names = {kOuterNames, kSeparateProjections, kTwoNorms}},
       {.model_type = "mistral",
        .sizes = {.vocabulary = 32000, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .hidden = 14336, .context = 131072},
        .end_token = 2,

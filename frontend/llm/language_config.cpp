@@ -8,7 +8,6 @@
 #include <cmath>
 #include <utility>
 
-#include "frontend/io/regular_file.h"
 #include "frontend/llm/config_reader.h"
 #include "frontend/llm/families.h"
 #include "frontend/llm/rotary_settings.h"
@@ -24,15 +23,12 @@ struct ActivationName {
   nn::Activation activation;
 };
 // As ACT2FN of transformers.
-constexpr std::array kActivations{ActivationName{"silu", nn::Activation::Silu},
-                                  ActivationName{"swish", nn::Activation::Silu},
-                                  ActivationName{"gelu", nn::Activation::Gelu},
-                                  ActivationName{"gelu_python", nn::Activation::Gelu},
-                                  ActivationName{"gelu_new", nn::Activation::GeluTanh},
-                                  ActivationName{"gelu_accurate", nn::Activation::GeluTanh},
-                                  ActivationName{"relu", nn::Activation::Relu},
-                                  ActivationName{"gelu_fast", nn::Activation::GeluTanh},
-                                  ActivationName{"gelu_pytorch_tanh", nn::Activation::GeluTanh}};
+constexpr std::array kActivations{
+    ActivationName{"silu", nn::Activation::Silu},          ActivationName{"swish", nn::Activation::Silu},
+    ActivationName{"gelu", nn::Activation::Gelu},          ActivationName{"gelu_python", nn::Activation::Gelu},
+    ActivationName{"gelu_new", nn::Activation::GeluTanh},  ActivationName{"gelu_accurate", nn::Activation::GeluTanh},
+    ActivationName{"relu", nn::Activation::Relu},          ActivationName{"tanh", nn::Activation::Tanh},
+    ActivationName{"gelu_fast", nn::Activation::GeluTanh}, ActivationName{"gelu_pytorch_tanh", nn::Activation::GeluTanh}};
 struct TypeName {
   std::string_view name;
   io::ElementType type;
@@ -41,7 +37,6 @@ constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{
                             TypeName{"bfloat16", io::ElementType::BF16}};
 
 constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kMostElements = int64_t{1} << 32;
-constexpr uint64_t kMostSettingsBytes = uint64_t{1} << 26;  // of a file of settings
 
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
@@ -200,6 +195,7 @@ class ConfigBuilder {
       made_.embedding_scale = io::Array::from(made_.dtype, {1}, std::span(&root, 1)).at(0);
     }
     LS_CHECK(readFeedForward());
+    LS_CHECK(readLayersWithoutRope());
     LS_CHECK(readWindows());
     if (family_.learned_positions) {
       made_.learned_positions = made_.context;
@@ -255,16 +251,31 @@ class ConfigBuilder {
     return Success{};
   }
 
+  /// Of a list with a 1 for each layer that turns, or else all but each so many-th.
+  Status readLayersWithoutRope() {
+    if (family_.no_rope_interval == 0) return Success{};
+    LS_TRY(const int64_t interval, positive("no_rope_layer_interval", family_.no_rope_interval));
+    LS_TRY(const std::vector<int32_t> listed, reader_.integers("no_rope_layers"));
+    const text::JsonValue* list = reader_.find("no_rope_layers");
+    const bool has_list = list != nullptr && !list->isNull();
+    if (has_list && listed.size() < made_.layers.size())
+      return reader_.wrong(fmt::format("no_rope_layers has {} numbers for {} layers", listed.size(), made_.layers.size()));
+    for (size_t i = 0; i < made_.layers.size(); ++i)
+      made_.layers[i].turns = has_list ? listed[i] != 0 : static_cast<int64_t>(i + 1) % interval != 0;
+    return Success{};
+  }
+
   Status readWindows() {
     if (family_.windows == Windows::None) return Success{};
     LS_TRY(int64_t window, reader_.integer("sliding_window", family_.window, 0));
     const text::JsonValue* said = reader_.find("sliding_window");
     int64_t first = 0, period = 0;
     bool counts = true;
+    if (family_.windows == Windows::Switched || family_.windows == Windows::WithoutRope) {
+      LS_TRY(counts, reader_.boolean("use_sliding_window", false));
+    }
     if (family_.windows == Windows::Switched) {
-      LS_TRY(const bool on, reader_.boolean("use_sliding_window", false));
       LS_TRY(first, reader_.integer("max_window_layers", 28, 0));
-      counts = on;
     }
     if (!counts) window = 0;
     // Where a window of none is meant, there is a null; with 0 positions nothing would be seen.
@@ -282,6 +293,7 @@ class ConfigBuilder {
       return reader_.wrong(fmt::format("layer_types has {} texts for {} layers", types.size(), made_.layers.size()));
     for (size_t i = 0; i < made_.layers.size(); ++i) {
       bool slides = static_cast<int64_t>(i) >= first && (period == 0 || static_cast<int64_t>(i + 1) % period != 0);
+      if (family_.windows == Windows::WithoutRope) slides = !made_.layers[i].turns;
       if (!types.empty()) {
         slides = types[i] == "sliding_attention";
         if (!slides && types[i] != "full_attention")
@@ -371,23 +383,6 @@ Result<LanguageConfig> LanguageConfig::parse(std::string_view config_json, const
     if (!ends.empty()) config.end_tokens = ends;
   }
   return config;
-}
-
-Result<LanguageConfig> LanguageConfig::load(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / "config.json", ignored)) {
-    const std::string name = folder.string();
-    return fail(
-        "file.read",
-        fs::is_directory(folder, ignored) ? fmt::format("'{}' has no config.json", name) : fmt::format("there is no folder '{}'", name), {},
-        "give the folder of a model of Hugging Face: config.json, weights as safetensors, tokenizer.json");
-  }
-  LS_TRY(const std::string config, io::readRegularTextFile(folder / "config.json", kMostSettingsBytes));
-  std::string generation;
-  if (const fs::path path = folder / "generation_config.json"; fs::exists(path, ignored)) {
-    LS_TRY(generation, io::readRegularTextFile(path, kMostSettingsBytes));
-  }
-  return parse(config, (folder / "config.json").string(), generation);
 }
 
 }  // namespace lockstep::llm

@@ -22,6 +22,7 @@ struct LayerConfig {
   LayerKind kind = LayerKind::Attention;
   int64_t window = 0;  ///< Attention: position i sees positions j with i - j < window; 0: all before it
   size_t rope = 0;     ///< Attention: which of LanguageConfig::ropes; none where that is empty
+  bool turns = true;   ///< Attention: false where it has no positions, though others have a rope
   double scale = 1;    ///< Attention: of the scores, besides that of AttentionConfig
   friend bool operator==(const LayerConfig&, const LayerConfig&) = default;
 };

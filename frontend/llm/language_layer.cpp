@@ -25,7 +25,7 @@ nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const L
                                     .window = layer.window,
                                     .init = initializerOf(config),
                                     .format = config.weights};
-  if (!config.ropes.empty()) {
+  if (layer.turns && !config.ropes.empty()) {
     const RotaryConfig& rotary = config.ropes[layer.rope];
     options.scale = attention.scale * layer.scale * rotary.amplitude * rotary.amplitude;
     options.rope = RopeOptions{.base = rotary.base, .dims = rotary.dims, .frequencies = rotary.frequencies};

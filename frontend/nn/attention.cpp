@@ -66,7 +66,7 @@ void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, 
 }
 
 Tensor activate(Activation activation, const Tensor& x, const Where& where) {
-  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu, gelu_tanh};
+  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu, gelu_tanh, tanh};
   return kFunctions[static_cast<size_t>(activation)](x, where);
 }
 

@@ -76,7 +76,7 @@ class MultiHeadAttention : public Module {
   Dropout dropout_;
 };
 
-enum class Activation : uint8_t { Relu, Gelu, Silu, GeluTanh };
+enum class Activation : uint8_t { Relu, Gelu, Silu, GeluTanh, Tanh };
 
 struct FeedForwardOptions {
   Activation activation = Activation::Gelu;

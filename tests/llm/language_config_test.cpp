@@ -30,7 +30,7 @@ TEST(LanguageConfig, absent_keys_mean_what_they_mean_for_the_family) {
   };
   for (const Row& row : {Row{"llama", false, 1e-6, 128, 32}, Row{"mistral", false, 1e-6, 128, 8}, Row{"qwen2", false, 1e-6, 128, 32},
                          Row{"qwen3", false, 1e-6, 128, 32}, Row{"gpt2", true, 1e-5, 64, 12}, Row{"gemma2", true, 1e-6, 256, 4},
-                         Row{"gemma3_text", true, 1e-6, 256, 4}, Row{"phi3", false, 1e-5, 96, 32}}) {
+                         Row{"gemma3_text", true, 1e-6, 256, 4}, Row{"phi3", false, 1e-5, 96, 32}, Row{"smollm3", true, 1e-6, 128, 4}}) {
     SCOPED_TRACE(row.family);
     const LanguageConfig config = configOf(fmt::format(R"({{"model_type": "{}"}})", row.family));
     EXPECT_EQ(config.tied_head, row.tied);
@@ -75,6 +75,31 @@ TEST(LanguageConfig, windows_are_those_of_the_family) {
   EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0, "use_sliding_window": true)")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0)")), "");
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention", "chunked_attention"])")), "language_config.value");
+}
+
+TEST(LanguageConfig, some_layers_of_SmolLM3_have_no_positions) {
+  const auto turnsOf = [](const std::string& more) {
+    std::vector<bool> turns;
+    for (const LayerConfig& layer : configOf(tinyJson("smollm3", more)).layers) turns.push_back(layer.turns);
+    return turns;
+  };
+  EXPECT_EQ(turnsOf(""), (std::vector{true, true}));  // each fourth has none
+  EXPECT_EQ(turnsOf(R"("no_rope_layer_interval": 2)"), (std::vector{true, false}));
+  EXPECT_EQ(turnsOf(R"("no_rope_layer_interval": 2, "no_rope_layers": [0, 1, 1])"), (std::vector{false, true}));
+  EXPECT_EQ(turnsOf(R"("no_rope_layer_interval": 1, "no_rope_layers": null)"), (std::vector{false, false}));
+  EXPECT_EQ(codeOf(tinyJson("smollm3", R"("no_rope_layers": [1])")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("smollm3", R"("no_rope_layer_interval": 0)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("no_rope_layers": [1, 0])")), "language_config.key");
+  using List = std::vector<int64_t>;
+  const std::string window = R"("sliding_window": 8, "no_rope_layers": [1, 0])";
+  EXPECT_EQ(windowsOf(configOf(tinyJson("smollm3", window))), (List{0, 0}));
+  EXPECT_EQ(windowsOf(configOf(tinyJson("smollm3", window + R"(, "use_sliding_window": true)"))), (List{0, 8}));
+  EXPECT_EQ(windowsOf(configOf(tinyJson("smollm3", window + R"(, "use_sliding_window": true,
+                                        "layer_types": ["sliding_attention", "full_attention"])"))),
+            (List{8, 0}));
+  const LanguageConfig config = configOf(tinyJson("smollm3"));
+  EXPECT_TRUE(config.tied_head);
+  EXPECT_EQ(config.ropes.at(0).base, 2e6);
 }
 
 TEST(LanguageConfig, scores_and_logits_of_Gemma) {
@@ -143,6 +168,7 @@ TEST(LanguageConfig, activations_have_the_names_of_transformers) {
   EXPECT_EQ(of("llama", R"("hidden_act": "gelu_accurate")"), nn::Activation::GeluTanh);
   EXPECT_EQ(of("gpt2", ""), nn::Activation::GeluTanh);
   EXPECT_EQ(of("gpt2", R"("activation_function": "relu")"), nn::Activation::Relu);
+  EXPECT_EQ(of("gpt2", R"("activation_function": "tanh")"), nn::Activation::Tanh);
   EXPECT_EQ(of("gemma2", R"("hidden_act": "gelu")"), nn::Activation::GeluTanh);  // a key that Gemma does not read
   EXPECT_EQ(of("gemma2", R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu")"), nn::Activation::Gelu);
   const Diagnostic wrong = wrongOf(tinyJson("llama", R"("hidden_act": "silo")"));

@@ -141,17 +141,18 @@ TEST(LanguageModel, a_scaling_that_changes_with_the_length_ends) {
             "language_model.room");
 }
 
-TEST(LanguageModel, yarn_makes_scores_larger) {
-  const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5})"));
-  ASSERT_EQ(config.ropes.at(0).amplitude, 1.5);
+/// A model with the layers of Llama, which turn or do not.
+void expectLlama(const LanguageConfig& config) {
+  const double amplitude = config.ropes.at(0).amplitude;
   expectSame(config, [&](const LanguageModel& model, Tensor ids) {
-    const RopeOptions turn{.frequencies = config.ropes[0].frequencies};
+    const RopeOptions turn{.frequencies = config.ropes[0].radians()};
     Tensor h = model.tokens(ids);
     for (size_t i = 0; i < 2; ++i) {
       const LanguageLayer& layer = model.layers[i];
       const nn::MultiHeadAttention& attn = *layer.attn;
       const Tensor x = rms_norm(h, layer.norm1.rms->g, 1e-6);
-      const Tensor q = rope(split_heads(attn.q(x), 2), turn) * 1.5, k = rope(split_heads(attn.k(x), 1), turn) * 1.5;
+      const auto placed = [&](const Tensor& its) { return config.layers[i].turns ? rope(its, turn) * amplitude : its; };
+      const Tensor q = placed(split_heads(attn.q(x), 2)), k = placed(split_heads(attn.k(x), 1));
       const Tensor scores = matmul(q, swap_axes(k, -1, -2)) / std::sqrt(8.0) + seen(6, 0);
       h = h + attn.o(merge_heads(matmul(softmax(scores), split_heads(attn.v(x), 1))));
       const Tensor y = rms_norm(h, layer.norm2->rms->g, 1e-6);
@@ -192,6 +193,18 @@ TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) { expectMamba2(configO
 TEST(LanguageModel, Mamba_2_keeps_step_sizes_within_limits) {
   // Without them step sizes begin from 0.001 to 0.1.
   expectMamba2(configOf(tinyJson("mamba2", R"("use_conv_bias": false, "time_step_limit": [0.02, 0.05])")));
+}
+
+TEST(LanguageModel, yarn_makes_scores_larger) {
+  const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5})"));
+  ASSERT_EQ(config.ropes.at(0).amplitude, 1.5);
+  expectLlama(config);
+}
+
+TEST(LanguageModel, layers_may_have_no_positions) {
+  const LanguageConfig config = configOf(tinyJson("smollm3", R"("no_rope_layer_interval": 2, "tie_word_embeddings": false)"));
+  ASSERT_FALSE(config.layers.at(1).turns);
+  expectLlama(config);
 }
 
 }  // namespace
