@@ -123,7 +123,10 @@ constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "summary_use_proj",
                                              "reorder_and_upcast_attn"};
 constexpr std::string_view kGemmaIgnored[] = {"cache_implementation", "hidden_act"};
-constexpr std::string_view kPhi3Ignored[] = {"embd_pdrop", "resid_pdrop"};
+constexpr FixedKey kPhi3Fixed[] = {{"attention_bias", false}, {"mlp_bias", false}, {"lm_head_bias", false}};
+constexpr std::string_view kPhi3Ignored[] = {"embd_pdrop", "resid_pdrop",
+                                             // of Phi-4-mini, which transformers does not read
+                                             "full_attn_mod", "interpolate_factor"};
 constexpr std::string_view kMambaIgnored[] = {"rescale_prenorm_residual",
                                               "residual_in_fp32",
                                               "time_step_floor",
@@ -306,7 +309,7 @@ std::vector<Family> makeFamilies() {
        .end_token = 32000,
        .original_context = 4096,
        .windows = Windows::Every,
-       .fixed = kPlainFixed,
+       .fixed = kPhi3Fixed,
        .ignored = kPhi3Ignored,
        .prefix = "model.",
        .names = {kOuterNames, kFusedProjections, kTwoNorms},

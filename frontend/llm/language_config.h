@@ -32,7 +32,7 @@ struct RotaryConfig {
   double base = 10000;
   int64_t dims = 0;                      ///< columns of a head that turn
   std::vector<double> frequencies = {};  ///< radians per position of each pair, where they are scaled; else base^(-2 i / dims)
-  double amplitude = 1;                  ///< of cosines and sines, where whole heads turn: scores are times its square
+  double amplitude = 1;                  ///< of cosines and sines
   /// The frequencies, also where they are not scaled.
   [[nodiscard]] std::vector<double> radians() const;
   friend bool operator==(const RotaryConfig&, const RotaryConfig&) = default;

@@ -27,7 +27,13 @@ nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const L
                                     .format = config.weights};
   if (layer.turns && !config.ropes.empty()) {
     const RotaryConfig& rotary = config.ropes[layer.rope];
-    options.scale = attention.scale * layer.scale * rotary.amplitude * rotary.amplitude;
+    // Queries and keys are longer by the amplitude.
+    const double longer = rotary.amplitude * rotary.amplitude;
+    if (rotary.dims == attention.head_width) {
+      options.scale = attention.scale * layer.scale * longer;
+    } else {
+      options.turned = longer;
+    }
     options.rope = RopeOptions{.base = rotary.base, .dims = rotary.dims, .frequencies = rotary.frequencies};
   }
   if (attention.qk_norm) options.qk_norm = nn::RMSNormOptions{.eps = config.norm.eps, .around_one = config.norm.around_one};

@@ -149,9 +149,6 @@ Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, Scaled& scal
   const RotaryConfig& rotary = scaled.rotary;
   if (!isPositive(rotary.amplitude))
     return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("attention_factor"), rotary.amplitude));
-  if (rotary.amplitude != 1 && rotary.dims != defaults.head_width)
-    return scaling.wrong(fmt::format("{} scaling of {} of {} columns of a head", type, rotary.dims, defaults.head_width),
-                         "it is supported where all of them turn");
   return Success{};
 }
 

@@ -145,13 +145,19 @@ TEST(LanguageModel, a_scaling_that_changes_with_the_length_ends) {
 void expectLlama(const LanguageConfig& config) {
   const double amplitude = config.ropes.at(0).amplitude;
   expectSame(config, [&](const LanguageModel& model, Tensor ids) {
-    const RopeOptions turn{.frequencies = config.ropes[0].radians()};
+    const RopeOptions turn{.dims = config.ropes[0].dims, .frequencies = config.ropes[0].radians()};
     Tensor h = model.tokens(ids);
     for (size_t i = 0; i < 2; ++i) {
       const LanguageLayer& layer = model.layers[i];
       const nn::MultiHeadAttention& attn = *layer.attn;
       const Tensor x = rms_norm(h, layer.norm1.rms->g, 1e-6);
-      const auto placed = [&](const Tensor& its) { return config.layers[i].turns ? rope(its, turn) * amplitude : its; };
+      const auto placed = [&](const Tensor& its) {
+        if (!config.layers[i].turns) return its;
+        const Tensor turned = rope(its, turn);
+        const int64_t rest = turned.extent(-1) - turn.dims;
+        const Tensor longer = narrow(turned, -1, 0, turn.dims) * amplitude;
+        return rest == 0 ? longer : concat({longer, narrow(turned, -1, turn.dims, rest)}, -1);
+      };
       const Tensor q = placed(split_heads(attn.q(x), 2)), k = placed(split_heads(attn.k(x), 1));
       const Tensor scores = matmul(q, swap_axes(k, -1, -2)) / std::sqrt(8.0) + seen(6, 0);
       h = h + attn.o(merge_heads(matmul(softmax(scores), split_heads(attn.v(x), 1))));
@@ -198,6 +204,13 @@ TEST(LanguageModel, Mamba_2_keeps_step_sizes_within_limits) {
 TEST(LanguageModel, yarn_makes_scores_larger) {
   const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5})"));
   ASSERT_EQ(config.ropes.at(0).amplitude, 1.5);
+  expectLlama(config);
+}
+
+TEST(LanguageModel, yarn_makes_scores_of_the_part_that_turns_larger) {
+  const LanguageConfig config = configOf(
+      tinyJson("llama", R"("rope_parameters": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5, "partial_rotary_factor": 0.5})"));
+  ASSERT_EQ(config.ropes.at(0).dims, 4);
   expectLlama(config);
 }
 

@@ -54,7 +54,6 @@ TEST(RotarySettings, scalings_that_are_not_supported_are_refused) {
       {R"("rope_scaling": {"type": "ntk", "factor": 4.0})", R"("rope_scaling": {"type": "yarn", "factor": -4.0})",
        R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 0})",
        R"("rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 0})",
-       R"("partial_rotary_factor": 0.5, "rope_scaling": {"type": "yarn", "factor": 4.0})",
        R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 1, 1, 1]})",
        R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 0], "long_factor": [1, 1, 1, 1]})",
        R"("rope_scaling": {"type": "longrope", "short_factor": 1, "long_factor": [1, 1, 1, 1]})",
@@ -106,6 +105,17 @@ TEST(RotarySettings, longrope_is_for_the_original_length) {
             config.ropes);
   EXPECT_EQ(codeOf(tinyJson("phi3", R"("rope_scaling": {"type": "longrope", "short_factor": [1, 2, 4, 5], "long_factor": [1, 2, 4, 6]})")),
             "language_config.value");  // 4096 is longer than the model
+}
+
+TEST(RotarySettings, a_part_of_a_head_may_turn_by_longrope) {
+  const std::string keys =
+      R"("partial_rotary_factor": 0.5, "original_max_position_embeddings": 16, "full_attn_mod": 1, "interpolate_factor": 1,
+      "lm_head_bias": false, "mlp_bias": false, "rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1, 3]})";
+  const RotaryConfig rotary = configOf(tinyJson("phi3", keys)).ropes.at(0);
+  EXPECT_EQ(rotary.dims, 4);
+  EXPECT_NEAR(rotary.frequencies.at(1), 0.01 / 2, 1e-12);
+  EXPECT_GT(rotary.amplitude, 1.1);
+  EXPECT_EQ(codeOf(tinyJson("phi3", R"("lm_head_bias": true)")), "language_config.value");
 }
 
 TEST(RotarySettings, dynamic_scaling_begins_at_the_end_of_the_context) {
