@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "console/verbose.h"
@@ -71,7 +73,13 @@ void Options::value(std::string& target, const std::string& flag, const std::str
 }
 void Options::value(int64_t& target, const std::string& flag, const std::string& text) {
   state_->remember(flag, text, "INT", fmt::format("{}", target));
-  state_->app.add_option(flag, target, text)->capture_default_str();
+  // CLI11 takes the nearest number for one beyond 64 bits.
+  const auto fits = [](const std::string& word) -> std::string {
+    errno = 0;
+    (void)std::strtoll(word.c_str(), nullptr, 0);
+    return errno == ERANGE ? fmt::format("{} is beyond 64 bits", word) : "";
+  };
+  state_->app.add_option(flag, target, text)->check(fits)->capture_default_str();
 }
 void Options::value(double& target, const std::string& flag, const std::string& text) {
   state_->remember(flag, text, "FLOAT", fmt::format("{}", target));

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "console/color.h"
@@ -14,6 +18,7 @@
 #include "experiment/live_view.h"
 #include "experiment/pace.h"
 #include "experiment/run_pictures.h"
+#include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
 #include "frontend/io/temporary_folder.h"
 
@@ -95,10 +100,17 @@ class Run {
     return Success{};
   }
 
-  /// What is there already must not show itself after an hour of training.
+  /// What is there already, or a place where nothing can be, must not show itself after an hour of training.
   [[nodiscard]] Status checkSave() const {
     std::error_code error;
-    if (settings_.save.empty() || !std::filesystem::exists(settings_.save, error)) return Success{};
+    if (settings_.save.empty()) return Success{};
+    if (!std::filesystem::exists(settings_.save, error)) {
+      const std::filesystem::path parent = std::filesystem::absolute(settings_.save, error).parent_path();
+      LS_CHECK(io::makeDirectories(parent));
+      if (::access(parent.c_str(), W_OK | X_OK) == 0) return Success{};
+      return fail("file.directory", fmt::format("nothing can be made in '{}': {}", parent.string(), std::generic_category().message(errno)),
+                  {}, "name another folder with --save");
+    }
     if (std::filesystem::is_directory(settings_.save, error) && std::filesystem::is_empty(settings_.save, error)) return Success{};
     return fail("folder.exists", fmt::format("'{}' is there already", settings_.save.string()), {}, "name another folder with --save");
   }

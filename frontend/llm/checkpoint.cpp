@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWhole = "model.safetensors";
+constexpr const char* kHead = "lm_head.weight";
 
 /// Files of the inner model lack the prefix of its names: "h.0.ln_1.weight" for "transformer.h.0.ln_1.weight".
 std::string nameIn(const WeightSource& source, const Family& family, const std::string& name) {
@@ -31,7 +32,7 @@ std::string nameIn(const WeightSource& source, const Family& family, const std::
 
 bool isSurplus(const LanguageConfig& config, const Family& family, const std::string& name) {
   // A tied head is the table of tokens; some files have it twice.
-  if (config.tied_head && name == "lm_head.weight") return true;
+  if (config.tied_head && name == kHead) return true;
   return std::ranges::any_of(family.surplus, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
@@ -126,12 +127,24 @@ Result<std::vector<WeightTensor>> checkedTensors(const LanguageConfig& config, c
   return tensors;
 }
 
+/// A tied head that the files have twice must be the table of tokens: programs differ in which of the two counts otherwise.
+Status checkHead(const LanguageConfig& config, const WeightSource& source, const std::string& name, const io::Array& table) {
+  if (!config.tied_head || !source.tensors.contains(kHead)) return Success{};
+  LS_TRY(const io::Array head, source.read(kHead));
+  const bool alike = head.type == table.type ? head.data == table.data : head.toFloats() == table.toFloats();
+  if (head.shape == table.shape && alike) return Success{};
+  return fail("language_weights.unexpected", fmt::format("'{}' is not the same as '{}', but tie_word_embeddings is true", kHead, name),
+              {.file = source.name}, "set it to false where the model has a head of its own, or remove that tensor");
+}
+
 Status streamFrom(const LanguageConfig& config, const WeightSource& source, const TakeWeight& take, const ReadProgress& progress) {
   LS_TRY(const Family* family, familyOf(config));
   LS_TRY(const std::vector<WeightTensor> tensors, checkedTensors(config, source));
   size_t done = 0;
   for (const WeightTensor& tensor : tensors) {
-    LS_TRY(const io::Array array, source.read(nameIn(source, *family, tensor.name)));
+    const std::string name = nameIn(source, *family, tensor.name);
+    LS_TRY(const io::Array array, source.read(name));
+    if (tensor.parts.front().parameter == "tokens.W") LS_CHECK(checkHead(config, source, name, array));
     LS_CHECK(giveParts(tensor, toOurs(tensor, array.toFloats()), take));
     if (progress) progress(++done, tensors.size());
   }

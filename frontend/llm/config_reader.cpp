@@ -119,6 +119,19 @@ Result<std::vector<int32_t>> ConfigReader::integers(std::string_view key) {
   return numbers;
 }
 
+Result<std::vector<double>> ConfigReader::numbers(std::string_view key) {
+  const text::JsonValue* value = find(key);
+  std::vector<double> list;
+  if (value == nullptr || value->isNull()) return list;
+  if (value->array() == nullptr) return wrong(fmt::format("{} is {}, wanted an array", placeOf(key), value->kind()));
+  for (const text::JsonValue& element : *value->array()) {
+    const std::optional<double> number = numberOf(element);
+    if (!number) return wrong(fmt::format("{} has {}, wanted numbers", placeOf(key), element.kind()));
+    list.push_back(*number);
+  }
+  return list;
+}
+
 Result<std::vector<std::string>> ConfigReader::texts(std::string_view key) {
   const text::JsonValue* value = find(key);
   std::vector<std::string> list;

@@ -32,6 +32,8 @@ class ConfigReader {
   Result<std::string> text(std::string_view key, std::string_view if_missing);
   /// Whole numbers: one, several or none.
   Result<std::vector<int32_t>> integers(std::string_view key);
+  /// Numbers; empty where the key is missing or null.
+  Result<std::vector<double>> numbers(std::string_view key);
   /// Texts; empty where the key is missing or null.
   Result<std::vector<std::string>> texts(std::string_view key);
   void ignore(std::string_view key) { asked_.emplace(key); }

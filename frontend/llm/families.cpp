@@ -107,6 +107,7 @@ constexpr std::string_view kIgnored[] = {
 /// Keys that every config may have and that would make it another model.
 constexpr FixedKey kFixed[] = {{"is_encoder_decoder", false}, {"tie_encoder_decoder", false}};
 constexpr std::string_view kLlamaIgnored[] = {"is_llama_config"};
+constexpr std::string_view kSmolLm3Ignored[] = {"max_window_layers"};
 constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "n_special",
                                              "predict_special_tokens",
@@ -122,9 +123,10 @@ constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "summary_use_proj",
                                              "reorder_and_upcast_attn"};
 constexpr std::string_view kGemmaIgnored[] = {"cache_implementation", "hidden_act"};
+constexpr FixedKey kPhi3Fixed[] = {{"attention_bias", false}, {"mlp_bias", false}, {"lm_head_bias", false}};
 constexpr std::string_view kPhi3Ignored[] = {"embd_pdrop", "resid_pdrop",
-                                             // of scalings that are not supported
-                                             "original_max_position_embeddings"};
+                                             // of Phi-4-mini, which transformers does not read
+                                             "full_attn_mod", "interpolate_factor"};
 constexpr std::string_view kMambaIgnored[] = {"rescale_prenorm_residual",
                                               "residual_in_fp32",
                                               "time_step_floor",
@@ -147,10 +149,9 @@ constexpr std::string_view kMamba2Ignored[] = {
 constexpr FixedKey kLlamaFixed[] = {{"rope_interleaved", false}};
 constexpr FixedKey kPlainFixed[] = {{"attention_bias", false}};
 constexpr FixedKey kQwenFixed[] = {{"use_mrope", false}};
-constexpr FixedKey kGpt2Fixed[] = {
-    {"add_cross_attention", false}, {"scale_attn_by_inverse_layer_idx", false}, {"scale_attn_weights", true}};
+constexpr FixedKey kGpt2Fixed[] = {{"add_cross_attention", false}};
 constexpr FixedKey kGemmaFixed[] = {{"use_bidirectional_attention", false}};
-constexpr FixedKey kMambaFixed[] = {{"hidden_act", std::string_view("silu")}, {"use_conv_bias", true}, {"rms_norm", true}};
+constexpr FixedKey kMambaFixed[] = {{"rms_norm", true}};
 
 // Masks and tables that older versions wrote beside the weights.
 constexpr std::string_view kGpt2Surplus[] = {".attn.bias", ".attn.masked_bias"};
@@ -169,6 +170,19 @@ std::vector<Family> makeFamilies() {
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kTwoNorms},
        .surplus = kRopeSurplus},
+      {.model_type = "smollm3",
+       .sizes = {.vocabulary = 128256, .width = 2048, .layers = 36, .heads = 16, .kv_heads = 4, .hidden = 11008, .context = 32768},
+       .keys = {.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"},
+       .tied = true,
+       .bias = Bias::ByKey,
+       .out_bias = Bias::ByKey,
+       .end_token = 128001,
+       .no_rope_interval = 4,
+       .rope_base = 2e6,
+       .windows = Windows::WithoutRope,
+       .ignored = kSmolLm3Ignored,
+       .prefix = "model.",
+       .names = {kOuterNames, kSeparateProjections, kTwoNorms}},
       {.model_type = "mistral",
        .sizes = {.vocabulary = 32000, .width = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .hidden = 14336, .context = 131072},
        .end_token = 2,
@@ -224,6 +238,7 @@ std::vector<Family> makeFamilies() {
        .gated = false,
        .mlp_bias = true,
        .learned_positions = true,
+       .has_scale_keys = true,
        .end_token = 50256,
        .fixed = kGpt2Fixed,
        .ignored = kGpt2Ignored,
@@ -292,8 +307,9 @@ std::vector<Family> makeFamilies() {
       {.model_type = "phi3",
        .sizes = {.vocabulary = 32064, .width = 3072, .layers = 32, .heads = 32, .hidden = 8192, .context = 4096, .eps = 1e-5},
        .end_token = 32000,
+       .original_context = 4096,
        .windows = Windows::Every,
-       .fixed = kPlainFixed,
+       .fixed = kPhi3Fixed,
        .ignored = kPhi3Ignored,
        .prefix = "model.",
        .names = {kOuterNames, kFusedProjections, kTwoNorms},

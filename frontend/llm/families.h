@@ -45,9 +45,10 @@ struct MixerSizes {
 enum class Bias : uint8_t { Never, ByKey, Always };
 enum class Windows : uint8_t {
   None,
-  Every,     ///< sliding_window counts for all layers
-  Switched,  ///< only with use_sliding_window, for the layers of layer_types or from max_window_layers on
-  ByType,    ///< for the layers of layer_types, by default all but each `period`th
+  Every,        ///< sliding_window counts for all layers
+  Switched,     ///< only with use_sliding_window, for the layers of layer_types or from max_window_layers on
+  WithoutRope,  ///< only with use_sliding_window, for the layers of layer_types or those without positions
+  ByType,       ///< for the layers of layer_types, by default all but each `period`th
 };
 
 /// A key that must have this value, or be null or absent: with another one the model computes something that is not supported.
@@ -69,7 +70,10 @@ struct Family {
   bool layer_norm = false, gated = true, mlp_bias = false;
   bool around_one = false, norm_after = false, scaled_embedding = false;
   bool learned_positions = false;
+  bool has_scale_keys = false;                    ///< scale_attn_weights and scale_attn_by_inverse_layer_idx
   int32_t end_token = -1;                         ///< eos_token_id; -1: none
+  int64_t no_rope_interval = 0;                   ///< each so many-th layer has no positions; 0: all have them, and there are no such keys
+  int64_t original_context = 0;                   ///< original_max_position_embeddings; 0: the family lacks the key
   double rope_base = 10000, local_rope_base = 0;  ///< the second of layers with a window; 0: they have the first
   Windows windows = Windows::None;
   int64_t window = 0, period = 0;

@@ -36,6 +36,9 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
   if (config.learned_positions > 0 && options.positions > config.learned_positions)
     refuse("options", fmt::format("{} positions, but the model has a table of {}", options.positions, config.learned_positions),
            "ask for no more than that", where);
+  if (config.longest > 0 && options.positions > config.longest)
+    refuse("options", fmt::format("{} positions, but beyond {} the scaling of the model is another one", options.positions, config.longest),
+           "ask for no more than that", where);
   if (options.vocabulary > config.vocabulary)
     refuse("options", fmt::format("{} ids, but the model has {}", options.vocabulary, config.vocabulary),
            "the tokenizer is of another model", where);

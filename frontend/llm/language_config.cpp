@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
-#include "frontend/io/file.h"
 #include "frontend/llm/config_reader.h"
 #include "frontend/llm/families.h"
 #include "frontend/llm/rotary_settings.h"
@@ -23,13 +23,12 @@ struct ActivationName {
   nn::Activation activation;
 };
 // As ACT2FN of transformers.
-constexpr std::array kActivations{ActivationName{"silu", nn::Activation::Silu},
-                                  ActivationName{"swish", nn::Activation::Silu},
-                                  ActivationName{"gelu", nn::Activation::Gelu},
-                                  ActivationName{"gelu_new", nn::Activation::GeluTanh},
-                                  ActivationName{"relu", nn::Activation::Relu},
-                                  ActivationName{"gelu_fast", nn::Activation::GeluTanh},
-                                  ActivationName{"gelu_pytorch_tanh", nn::Activation::GeluTanh}};
+constexpr std::array kActivations{
+    ActivationName{"silu", nn::Activation::Silu},          ActivationName{"swish", nn::Activation::Silu},
+    ActivationName{"gelu", nn::Activation::Gelu},          ActivationName{"gelu_python", nn::Activation::Gelu},
+    ActivationName{"gelu_new", nn::Activation::GeluTanh},  ActivationName{"gelu_accurate", nn::Activation::GeluTanh},
+    ActivationName{"relu", nn::Activation::Relu},          ActivationName{"tanh", nn::Activation::Tanh},
+    ActivationName{"gelu_fast", nn::Activation::GeluTanh}, ActivationName{"gelu_pytorch_tanh", nn::Activation::GeluTanh}};
 struct TypeName {
   std::string_view name;
   io::ElementType type;
@@ -37,7 +36,7 @@ struct TypeName {
 constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{"float16", io::ElementType::F16},
                             TypeName{"bfloat16", io::ElementType::BF16}};
 
-constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28;
+constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kMostElements = int64_t{1} << 32;
 
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
@@ -65,6 +64,7 @@ class ConfigBuilder {
     LS_CHECK(readFormat());
     LS_CHECK(family_.kind == LayerKind::Attention ? readTransformer() : readMixer());
     LS_CHECK(reader_.onlyThese());
+    LS_CHECK(checkMatrices());
     return std::move(made_);
   }
 
@@ -83,6 +83,23 @@ class ConfigBuilder {
     return value;
   }
 
+  /// Before anything is made of them.
+  Status checkMatrices() const {
+    const auto width = static_cast<double>(made_.width);
+    const AttentionConfig& attention = made_.attention;
+    const double heads = static_cast<double>(attention.heads) * static_cast<double>(attention.head_width);
+    const double inner = width * static_cast<double>(made_.mixer.expand);
+    for (const auto& [what, rows] : {std::pair("the embeddings", static_cast<double>(made_.vocabulary)),
+                                     {"the heads", heads},
+                                     {"the feed-forward part", static_cast<double>(made_.feed_forward.hidden)},
+                                     {"the positions", static_cast<double>(made_.learned_positions)},
+                                     {"the mixer", 2 * inner + 2 * static_cast<double>(made_.mixer.groups * made_.mixer.states)}}) {
+      if (rows * width > static_cast<double>(kMostElements))
+        return reader_.wrong(fmt::format("a matrix of {} has {} by {} elements, which is more than 2^32", what, rows, width));
+    }
+    return Success{};
+  }
+
   Status checkFixed(const FixedKey& fixed) {
     const text::JsonValue* value = reader_.find(fixed.key);
     if (value == nullptr || value->isNull()) return Success{};
@@ -98,8 +115,12 @@ class ConfigBuilder {
 
   Status readType() {
     // transformers 5 writes dtype, 4 wrote torch_dtype.
-    LS_TRY(const std::string older, reader_.text("torch_dtype", "float32"));
-    LS_TRY(const std::string name, reader_.text("dtype", older));
+    std::string name = "float32";
+    for (const char* key : {"torch_dtype", "dtype"}) {
+      const text::JsonValue* value = reader_.find(key);
+      if (value == nullptr || value->isNull()) continue;
+      LS_TRY(name, reader_.text(key, name));
+    }
     const auto* found = std::ranges::find(kTypes, std::string_view(name), &TypeName::name);
     if (found == kTypes.end()) return reader_.wrong(fmt::format("weights of type '{}'", name), suggest(name, namesOf(kTypes)));
     made_.dtype = found->type;
@@ -163,6 +184,7 @@ class ConfigBuilder {
     }
     if (scalar == 0) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
     attention.scale = 1 / std::sqrt(scalar);
+    LS_CHECK(readScales());
     if (family_.has_caps) {
       LS_TRY(attention.soft_cap, amount("attn_logit_softcapping", family_.soft_cap, 0.0));
       LS_TRY(made_.logit_cap, amount("final_logit_softcapping", family_.logit_cap, 0.0));
@@ -173,16 +195,37 @@ class ConfigBuilder {
       made_.embedding_scale = io::Array::from(made_.dtype, {1}, std::span(&root, 1)).at(0);
     }
     LS_CHECK(readFeedForward());
+    LS_CHECK(readLayersWithoutRope());
     LS_CHECK(readWindows());
     if (family_.learned_positions) {
       made_.learned_positions = made_.context;
       return Success{};
     }
-    LS_TRY(made_.ropes,
-           readRotary(reader_, {.base = family_.rope_base, .local_base = family_.local_rope_base, .head_width = attention.head_width}));
+    int64_t original = 0;
+    if (family_.original_context > 0) {
+      LS_TRY(original, positive("original_max_position_embeddings", family_.original_context));
+    }
+    LS_TRY(const RotarySettings rotary, readRotary(reader_, {.base = family_.rope_base,
+                                                             .local_base = family_.local_rope_base,
+                                                             .head_width = attention.head_width,
+                                                             .context = made_.context,
+                                                             .original = original,
+                                                             .yarn_is_longrope = family_.original_context > 0}));
+    made_.ropes = rotary.ropes;
+    made_.longest = rotary.longest;
+    if (made_.longest > 0) made_.context = std::min(made_.context, made_.longest);
     if (made_.ropes.size() > 1) {
       for (LayerConfig& layer : made_.layers) layer.rope = layer.window > 0 ? 1 : 0;
     }
+    return Success{};
+  }
+
+  Status readScales() {
+    if (!family_.has_scale_keys) return Success{};
+    LS_TRY(const bool by_width, reader_.boolean("scale_attn_weights", true));
+    LS_TRY(const bool by_layer, reader_.boolean("scale_attn_by_inverse_layer_idx", false));
+    if (!by_width) made_.attention.scale = 1;
+    for (size_t i = 0; by_layer && i < made_.layers.size(); ++i) made_.layers[i].scale = 1 / static_cast<double>(i + 1);
     return Success{};
   }
 
@@ -208,15 +251,36 @@ class ConfigBuilder {
     return Success{};
   }
 
+  /// Of a list with a 1 for each layer that turns, or else all but each so many-th.
+  Status readLayersWithoutRope() {
+    if (family_.no_rope_interval == 0) return Success{};
+    LS_TRY(const int64_t interval, positive("no_rope_layer_interval", family_.no_rope_interval));
+    LS_TRY(const std::vector<int32_t> listed, reader_.integers("no_rope_layers"));
+    const text::JsonValue* list = reader_.find("no_rope_layers");
+    const bool has_list = list != nullptr && !list->isNull();
+    if (has_list && listed.size() < made_.layers.size())
+      return reader_.wrong(fmt::format("no_rope_layers has {} numbers for {} layers", listed.size(), made_.layers.size()));
+    for (size_t i = 0; i < made_.layers.size(); ++i)
+      made_.layers[i].turns = has_list ? listed[i] != 0 : static_cast<int64_t>(i + 1) % interval != 0;
+    return Success{};
+  }
+
   Status readWindows() {
     if (family_.windows == Windows::None) return Success{};
     LS_TRY(int64_t window, reader_.integer("sliding_window", family_.window, 0));
+    const text::JsonValue* said = reader_.find("sliding_window");
     int64_t first = 0, period = 0;
-    if (family_.windows == Windows::Switched) {
-      LS_TRY(const bool on, reader_.boolean("use_sliding_window", false));
-      LS_TRY(first, reader_.integer("max_window_layers", 28, 0));
-      if (!on) window = 0;
+    bool counts = true;
+    if (family_.windows == Windows::Switched || family_.windows == Windows::WithoutRope) {
+      LS_TRY(counts, reader_.boolean("use_sliding_window", false));
     }
+    if (family_.windows == Windows::Switched) {
+      LS_TRY(first, reader_.integer("max_window_layers", 28, 0));
+    }
+    if (!counts) window = 0;
+    // Where a window of none is meant, there is a null; with 0 positions nothing would be seen.
+    if (counts && window == 0 && said != nullptr && !said->isNull())
+      return reader_.wrong("sliding_window is 0, wanted at least 1", "null is for none");
     if (family_.windows == Windows::ByType) {
       LS_TRY(const int64_t newer, reader_.integer("_sliding_window_pattern", family_.period, family_.period));
       LS_TRY(period, reader_.integer("sliding_window_pattern", newer, newer));
@@ -229,6 +293,7 @@ class ConfigBuilder {
       return reader_.wrong(fmt::format("layer_types has {} texts for {} layers", types.size(), made_.layers.size()));
     for (size_t i = 0; i < made_.layers.size(); ++i) {
       bool slides = static_cast<int64_t>(i) >= first && (period == 0 || static_cast<int64_t>(i + 1) % period != 0);
+      if (family_.windows == Windows::WithoutRope) slides = !made_.layers[i].turns;
       if (!types.empty()) {
         slides = types[i] == "sliding_attention";
         if (!slides && types[i] != "full_attention")
@@ -246,6 +311,10 @@ class ConfigBuilder {
     LS_TRY(mixer.conv, positive("conv_kernel", 4));
     LS_TRY(mixer.expand, positive("expand", 2));
     LS_TRY(mixer.bias, reader_.boolean("use_bias", false));
+    LS_TRY(mixer.conv_bias, reader_.boolean("use_conv_bias", true));
+    LS_TRY(const std::string activation, reader_.text("hidden_act", "silu"));
+    if (activation != "silu" && activation != "swish")
+      return reader_.wrong(fmt::format("hidden_act is '{}', and nothing but silu is supported for {}", activation, family_.model_type));
     const int64_t inner = mixer.expand * made_.width;
     LS_TRY(const int64_t said, reader_.integer("intermediate_size", inner, inner));
     if (said != inner) return reader_.wrong(fmt::format("intermediate_size is {}, but expand times hidden_size is {}", said, inner));
@@ -260,7 +329,7 @@ class ConfigBuilder {
     if (heads * mixer.head_width != inner || heads % mixer.groups != 0)
       return reader_.wrong(fmt::format("{} heads of {} in {} groups do not make {} channels", heads, mixer.head_width, mixer.groups, inner),
                            "num_heads times head_dim is expand times hidden_size, and n_groups divides num_heads");
-    return checkStepLimit();
+    return readStepLimits();
   }
 
   Status readStepRank() {
@@ -272,16 +341,17 @@ class ConfigBuilder {
     return Success{};
   }
 
-  /// A layer has no limits of its own.
-  Status checkStepLimit() {
+  Status readStepLimits() {
     const text::JsonValue* limit = reader_.find("time_step_limit");
     if (limit == nullptr || limit->isNull()) return Success{};
     const text::JsonArray* ends = limit->array();
-    if (ends != nullptr && ends->size() == 2 && numberOf((*ends)[0]) == std::optional(0.0)) {
-      const std::optional<double> most = numberOf((*ends)[1]);
-      if (most && std::isinf(*most) && *most > 0) return Success{};
-    }
-    return reader_.wrong("time_step_limit is not [0, Infinity]", "step sizes with other limits are not supported");
+    const std::optional<double> least = ends != nullptr && ends->size() == 2 ? numberOf((*ends)[0]) : std::nullopt;
+    const std::optional<double> most = least ? numberOf((*ends)[1]) : std::nullopt;
+    if (!most || !(*least >= 0 && *most >= *least && std::isfinite(*least)))
+      return reader_.wrong("time_step_limit is not the least and the largest step size", "[0, Infinity] is without limits");
+    made_.mixer.least_step = *least;
+    made_.mixer.most_step = *most;
+    return Success{};
   }
 
   const Family& family_;
@@ -313,23 +383,6 @@ Result<LanguageConfig> LanguageConfig::parse(std::string_view config_json, const
     if (!ends.empty()) config.end_tokens = ends;
   }
   return config;
-}
-
-Result<LanguageConfig> LanguageConfig::load(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / "config.json", ignored)) {
-    const std::string name = folder.string();
-    return fail(
-        "file.read",
-        fs::is_directory(folder, ignored) ? fmt::format("'{}' has no config.json", name) : fmt::format("there is no folder '{}'", name), {},
-        "give the folder of a model of Hugging Face: config.json, weights as safetensors, tokenizer.json");
-  }
-  LS_TRY(const std::string config, io::readTextFile(folder / "config.json"));
-  std::string generation;
-  if (const fs::path path = folder / "generation_config.json"; fs::exists(path, ignored)) {
-    LS_TRY(generation, io::readTextFile(path));
-  }
-  return parse(config, (folder / "config.json").string(), generation);
 }
 
 }  // namespace lockstep::llm

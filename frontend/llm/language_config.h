@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ struct LayerConfig {
   LayerKind kind = LayerKind::Attention;
   int64_t window = 0;  ///< Attention: position i sees positions j with i - j < window; 0: all before it
   size_t rope = 0;     ///< Attention: which of LanguageConfig::ropes; none where that is empty
+  bool turns = true;   ///< Attention: false where it has no positions, though others have a rope
+  double scale = 1;    ///< Attention: of the scores, besides that of AttentionConfig
   friend bool operator==(const LayerConfig&, const LayerConfig&) = default;
 };
 
@@ -29,6 +32,7 @@ struct RotaryConfig {
   double base = 10000;
   int64_t dims = 0;                      ///< columns of a head that turn
   std::vector<double> frequencies = {};  ///< radians per position of each pair, where they are scaled; else base^(-2 i / dims)
+  double amplitude = 1;                  ///< of cosines and sines
   /// The frequencies, also where they are not scaled.
   [[nodiscard]] std::vector<double> radians() const;
   friend bool operator==(const RotaryConfig&, const RotaryConfig&) = default;
@@ -58,12 +62,15 @@ struct FeedForwardConfig {
   friend bool operator==(const FeedForwardConfig&, const FeedForwardConfig&) = default;
 };
 
+constexpr double kAnyStep = std::numeric_limits<double>::infinity();
+
 /// Of Mamba-1 and Mamba-2, as the options of nn::Mamba1 and nn::Mamba2.
 struct MixerConfig {
   int64_t states = 0, conv = 0, expand = 0;
   int64_t step_rank = 0;               ///< Mamba-1
   int64_t head_width = 0, groups = 0;  ///< Mamba-2
-  bool bias = false;
+  bool bias = false, conv_bias = true;
+  double least_step = 0, most_step = kAnyStep;  ///< Mamba-2: step sizes are kept within; these are no limits
   friend bool operator==(const MixerConfig&, const MixerConfig&) = default;
 };
 
@@ -74,6 +81,7 @@ struct LanguageConfig {
   int64_t width = 0;
   int64_t context = 0;            ///< positions that the model was made for; 0: any number
   int64_t learned_positions = 0;  ///< rows of a table of positions (GPT-2); 0: none
+  int64_t longest = 0;            ///< positions beyond which rotary scaling would be another one; 0: any number
   std::vector<LayerConfig> layers = {};
   std::vector<RotaryConfig> ropes = {};
   AttentionConfig attention = {};

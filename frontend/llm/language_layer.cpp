@@ -20,13 +20,20 @@ nn::AttentionLayerOptions attentionOptions(const LanguageConfig& config, const L
                                     .causal = true,
                                     .bias = attention.bias,
                                     .out_bias = attention.out_bias,
-                                    .scale = attention.scale,
+                                    .scale = attention.scale * layer.scale,
                                     .soft_cap = attention.soft_cap,
                                     .window = layer.window,
                                     .init = initializerOf(config),
                                     .format = config.weights};
-  if (!config.ropes.empty()) {
+  if (layer.turns && !config.ropes.empty()) {
     const RotaryConfig& rotary = config.ropes[layer.rope];
+    // Queries and keys are longer by the amplitude.
+    const double longer = rotary.amplitude * rotary.amplitude;
+    if (rotary.dims == attention.head_width) {
+      options.scale = attention.scale * layer.scale * longer;
+    } else {
+      options.turned = longer;
+    }
     options.rope = RopeOptions{.base = rotary.base, .dims = rotary.dims, .frequencies = rotary.frequencies};
   }
   if (attention.qk_norm) options.qk_norm = nn::RMSNormOptions{.eps = config.norm.eps, .around_one = config.norm.around_one};
@@ -87,12 +94,15 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
                                                             .expand = mixer.expand,
                                                             .step_rank = mixer.step_rank,
                                                             .bias = mixer.bias,
+                                                            .conv_bias = mixer.conv_bias,
                                                             .init = initializerOf(config),
                                                             .format = config.weights},
                                           where);
     return;
   }
   if (layer.kind == LayerKind::Mamba2) {
+    std::optional<std::pair<double, double>> limits;
+    if (mixer.least_step != 0 || mixer.most_step != kAnyStep) limits.emplace(mixer.least_step, mixer.most_step);
     mamba2 = std::make_unique<nn::Mamba2>(*this, "mixer", config.width,
                                           nn::Mamba2Options{.states = mixer.states,
                                                             .conv = mixer.conv,
@@ -100,7 +110,9 @@ LanguageLayer::LanguageLayer(Module& parent, std::string name, const LanguageCon
                                                             .head_width = mixer.head_width,
                                                             .groups = mixer.groups,
                                                             .bias = mixer.bias,
+                                                            .conv_bias = mixer.conv_bias,
                                                             .eps = config.norm.eps,
+                                                            .step_limits = limits,
                                                             .init = initializerOf(config),
                                                             .format = config.weights},
                                           where);

@@ -54,6 +54,11 @@ Tensor LanguageModel::operator()(Tensor ids, Where where) const {
     detail::raise("language_model.room",
                   fmt::format("ids is {}, and the model has {} positions", toString(ids.shape(where)), config_.learned_positions), {ids},
                   where, "cut the text into pieces");
+  if (config_.longest > 0 && ids.extent(1, where) > config_.longest)
+    detail::raise("language_model.room",
+                  fmt::format("ids is {}, and beyond {} positions the scaling of the model is another one", toString(ids.shape(where)),
+                              config_.longest),
+                  {ids}, where, "cut the text into pieces");
   Tensor h = embed(ids, arange(ids.extent(1, where), DType::I32, where), where);
   for (size_t i = 0; i < layers.size(); ++i) h = layers[i](h, where);
   return head(norm(h, where), where);

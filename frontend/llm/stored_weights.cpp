@@ -41,21 +41,25 @@ const nn::Weight* weightOf(const Parameter& parameter) {
 
 Failure wrongValue(const std::string& name, const graph::TensorType& type, size_t at, float value, const std::string& format) {
   const size_t columns = static_cast<size_t>(type.shape.extents().back());
-  return fail("language_weights.value",
-              fmt::format("'{}' has {} at [{}, {}], which {} cannot hold", name, value, at / columns, at % columns, format), {},
-              std::isfinite(value) ? "keep weights as f32, or as bf16" : "repair the file: no answer of this model can be right");
+  const std::string place = type.shape.rank() > 1 ? fmt::format("[{}, {}]", at / columns, at % columns) : fmt::format("[{}]", at);
+  if (!std::isfinite(value)) {
+    return fail("language_weights.value", fmt::format("'{}' has {} at {}", name, value, place), {},
+                "repair the file: no answer of this model can be right");
+  }
+  return fail("language_weights.value", fmt::format("'{}' has {} at {}, which {} cannot hold", name, value, place, format), {},
+              "keep weights as f32, or as bf16");
 }
 
 Status store(const std::string& name, const Parameter& parameter, const nn::WeightFormat& format, const std::vector<float>& values,
              const TakeArray& take) {
   const graph::TensorType& type = parameter.type();
   const nn::Weight* weight = format.isF32() ? nullptr : weightOf(parameter);
+  for (size_t i = 0; i < values.size() && !format.isF32(); ++i) {
+    if (!std::isfinite(values[i])) return wrongValue(name, type, i, values[i], toString(format));
+  }
   // Positions that are learned are added to what is looked up: a small table.
   if (weight == nullptr || name == "places.W") {
     return take(name, detail::encodeArray(type, values));
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) return wrongValue(name, type, i, values[i], toString(format));
   }
   if (format.bits() > 0) {
     QuantizedMatrix made = quantise(format, weight->sums(), values, type.shape.extent(0), type.shape.extent(1));

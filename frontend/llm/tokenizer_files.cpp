@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 
 namespace lockstep::llm {
 namespace {
 
 constexpr const char* kTokenizer = "tokenizer.json";
+constexpr uint64_t kMostTokenizerBytes = uint64_t{1} << 30;
 constexpr const char* kOthers[] = {"tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json",
                                    "added_tokens.json",     "vocab.json",          "merges.txt"};
 
@@ -25,10 +27,10 @@ Result<TokenizerFiles> readTokenizerFiles(const std::filesystem::path& folder) {
                 "save it with the model: tokenizer.save_pretrained(DIR) of a fast tokenizer of transformers");
   }
   TokenizerFiles files;
-  LS_TRY(files[kTokenizer], io::readTextFile(folder / kTokenizer));
+  LS_TRY(files[kTokenizer], io::readRegularTextFile(folder / kTokenizer, kMostTokenizerBytes));
   for (const char* name : kOthers) {
     if (!hasFile(folder, name)) continue;
-    LS_TRY(files[name], io::readTextFile(folder / name));
+    LS_TRY(files[name], io::readRegularTextFile(folder / name, kMostTokenizerBytes));
   }
   return files;
 }

@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 #include "frontend/io/tensor_reader.h"
 #include "frontend/text/json_value.h"
 
@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhole = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr uint64_t kMostIndexBytes = uint64_t{1} << 28;
 
 bool isThere(const fs::path& path) {
   std::error_code ignored;
@@ -33,7 +34,7 @@ using Readers = std::vector<std::shared_ptr<const io::TensorReader>>;
 /// The tensors of all shards.
 Result<Readers> openShards(const fs::path& folder) {
   const fs::path index = folder / kIndex;
-  LS_TRY(const std::string json, io::readTextFile(index));
+  LS_TRY(const std::string json, io::readRegularTextFile(index, kMostIndexBytes));
   LS_TRY(const text::JsonValue value, text::parseJson(json, index.string()));
   const text::JsonValue* map = value.find("weight_map");
   if (map == nullptr || map->object() == nullptr) return wrongIndex(index, "there is no weight_map", "download the file again");

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "frontend/nn/layer_input.h"
 #include "frontend/ops/ops.h"
@@ -72,7 +74,7 @@ void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, 
 }
 
 Tensor activate(Activation activation, const Tensor& x, const Where& where) {
-  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu, gelu_tanh};
+  static constexpr Tensor (*kFunctions[])(Tensor, Where) = {relu, gelu, silu, gelu_tanh, tanh};
   return kFunctions[static_cast<size_t>(activation)](x, where);
 }
 
@@ -93,6 +95,7 @@ MultiHeadAttention::MultiHeadAttention(Module& parent, std::string name, int64_t
       rope_(options.rope),
       scale_(options.scale),
       soft_cap_(options.soft_cap),
+      turned_(options.turned),
       window_(checkedWindow(options, where)),
       dropout_(options.dropout, where) {}
 
@@ -121,6 +124,12 @@ MultiHeadAttention::Heads MultiHeadAttention::project(const Tensor& x, const Ten
     return places == nullptr ? lockstep::rope(rows, *rope_, where) : lockstep::rope(rows, *places, *rope_, where);
   };
   heads.queries = turn(heads.queries);
+  if (turned_ != 1) {
+    const int64_t width = heads.queries.extent(-1, where);
+    std::vector<float> factors(static_cast<size_t>(width), 1.0F);
+    std::fill_n(factors.begin(), rope_->dims > 0 ? rope_->dims : width, static_cast<float>(turned_));
+    heads.queries = mul({heads.queries, where}, {constant(std::span<const float>(factors), {width}, where), where}, where);
+  }
   heads.keys = turn(heads.keys);
   return heads;
 }

@@ -24,6 +24,7 @@ struct AttentionLayerOptions {
   // As of scaled_dot_product_attention.
   std::optional<double> scale = {};
   double soft_cap = 0;
+  double turned = 1;   ///< times what the columns that turn make of the scores
   int64_t window = 0;  ///< needs causal
   double dropout = 0;  ///< of the result, in training
   Initializer init = init::randn();
@@ -71,12 +72,12 @@ class MultiHeadAttention : public Module {
   bool causal_;
   std::optional<RopeOptions> rope_;
   std::optional<double> scale_;
-  double soft_cap_;
+  double soft_cap_, turned_;
   int64_t window_;
   Dropout dropout_;
 };
 
-enum class Activation : uint8_t { Relu, Gelu, Silu, GeluTanh };
+enum class Activation : uint8_t { Relu, Gelu, Silu, GeluTanh, Tanh };
 
 struct FeedForwardOptions {
   Activation activation = Activation::Gelu;

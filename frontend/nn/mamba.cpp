@@ -79,8 +79,10 @@ std::vector<float> frequencies(int64_t heads) {
 Tensor negExp(const Parameter& logs, const Where& where) { return neg(exp(logs.tensor(where), where), where); }
 
 /// The convolution after what the state has, and into it.
-Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerState* state, const Tensor* count, const Where& where) {
-  CausalConvOptions options{.bias = b.tensor(where)};
+Tensor convolved(const Tensor& x, const Parameter& w, const std::unique_ptr<Parameter>& b, MixerState* state, const Tensor* count,
+                 const Where& where) {
+  CausalConvOptions options;
+  if (b) options.bias = b->tensor(where);
   if (state != nullptr) options.tail = state->inputs;
   const CausalConv made = causal_conv1d(x, w.tensor(where), options, where);
   if (count != nullptr) {
@@ -94,13 +96,20 @@ Tensor convolved(const Tensor& x, const Parameter& w, const Parameter& b, MixerS
 }
 
 /// Step sizes [B, L, channels] before softplus, so low where a step does not count that it leaves the state as it is.
-Tensor counted(const Tensor& delta, const Tensor* count, const Where& where) {
+constexpr double kNothing = -1e4;  // exp(-1e4) is 0 in f64
+Tensor counted(const Tensor& delta, const Tensor* count, const Where& where, double nothing = kNothing) {
   if (count == nullptr) return delta;
-  constexpr double kNothing = -1e4;  // exp(-1e4) is 0 in f64
   const Tensor step = reshape(arange(delta.extent(1, where), DType::I32, where), {-1, 1}, where);
   const Tensor counts = less({step, where}, {reshape(*count, {-1, 1, 1}, where), where}, where);
-  return lockstep::where(counts, {delta, where}, {kNothing, where}, where);
+  return lockstep::where(counts, {delta, where}, {nothing, where}, where);
 }
+
+std::unique_ptr<Parameter> biasOf(Module& layer, bool has_bias, int64_t width, const Where& where) {
+  return has_bias ? std::make_unique<Parameter>(layer, "conv_b", std::vector<int64_t>{width}, init::zeros(), ParameterOptions{}, where)
+                  : nullptr;
+}
+
+constexpr double kMostStep = 3e38;  // that f32 has
 
 void checkCount(const Module& layer, std::string_view kind, const Tensor& x, const Tensor& count, const Where& where) {
   checkInput(layer, count, {.kind = kind, .axes = {{"B", x.extent(0, where), "rows"}}, .dtype = DType::I32, .operand = "count"}, where);
@@ -112,7 +121,7 @@ Mamba1::Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Opti
     : Module(parent, std::move(name), where),
       in_proj(*this, "in_proj", width, 2 * innerOf(width, options.expand, where), projection(options, options.bias), where),
       conv_W(*this, "conv_W", {width * options.expand, options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
-      conv_b(*this, "conv_b", {width * options.expand}, init::zeros(), {}, where),
+      conv_b(biasOf(*this, options.conv_bias, width * options.expand, where)),
       x_proj(*this, "x_proj", width * options.expand, rankOf(width, options) + 2 * positive("states", options.states, where),
              projection(options, options.x_bias), where),
       dt_W(*this, "dt_W", {rankOf(width, options), width * options.expand},
@@ -161,7 +170,7 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
               (options.gate ? width * options.expand : 0) + mixedOf(width, options, where) + headsOf(width, options, where),
               projection(options, options.bias), where),
       conv_W(*this, "conv_W", {mixedOf(width, options, where), options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
-      conv_b(*this, "conv_b", {mixedOf(width, options, where)}, init::zeros(), {}, where),
+      conv_b(biasOf(*this, options.conv_bias, mixedOf(width, options, where), where)),
       dt_bias(*this, "dt_bias", {headsOf(width, options, where)}, init::before_softplus(options.least_step, options.largest_step, where),
               {.decay = false}, where),
       A_log(
@@ -180,7 +189,8 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
       chunk_(positive("chunk", options.chunk, where)),
       gate_(options.gate),
       activation_(options.activation),
-      complex_(options.complex) {}
+      complex_(options.complex),
+      step_limits_(options.step_limits) {}
 
 Tensor Mamba2::scan(const Tensor& u, const Tensor& dt, const Tensor& b, const Tensor& c, MixerState* state, const Where& where) const {
   const int64_t batch = u.extent(0, where), length = u.extent(1, where);
@@ -189,16 +199,19 @@ Tensor Mamba2::scan(const Tensor& u, const Tensor& dt, const Tensor& b, const Te
   if (complex_) {
     const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_, 2}, where); };
     const auto column = [&](int64_t place) { return squeeze(narrow(A_log.tensor(where), 1, place, 1, where), 1, where); };
-    const Tensor step = softplus(add({dt, where}, {dt_bias.tensor(where), where}, where), where);
+    const Tensor step = step_limits_ ? dt : softplus(add({dt, where}, {dt_bias.tensor(where), where}, where), where);
     const ComplexScan made = complex_scan(x, step, column(0), column(1), byGroups(b), byGroups(c),
                                           {.skip = D.tensor(where), .initial = initial, .chunk = chunk_}, where);
     if (state != nullptr) state->hidden = made.state;
     return made.y;
   }
   const auto byGroups = [&](const Tensor& vectors) { return reshape(vectors, {batch, length, groups_, states_}, where); };
-  const Ssd made =
-      ssd(x, dt, negExp(A_log, where), byGroups(b), byGroups(c),
-          {.skip = D.tensor(where), .dt_bias = dt_bias.tensor(where), .softplus = true, .initial = initial, .chunk = chunk_}, where);
+  SsdOptions options{.skip = D.tensor(where), .initial = initial, .chunk = chunk_};
+  if (!step_limits_) {
+    options.dt_bias = dt_bias.tensor(where);
+    options.softplus = true;
+  }
+  const Ssd made = ssd(x, dt, negExp(A_log, where), byGroups(b), byGroups(c), options, where);
   if (state != nullptr) state->hidden = made.state;
   return made.y;
 }
@@ -212,7 +225,13 @@ Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Tensor* count, cons
   const std::vector<Tensor> parts = split(in_proj(x, where), widths, -1, where);
   const Tensor taken = convolved(parts[parts.size() - 2], conv_W, conv_b, state, count, where);
   const std::vector<Tensor> mixed = split(activation_ ? silu(taken, where) : taken, {inner_, of_groups, of_groups}, -1, where);
-  const Tensor made = scan(mixed[0], counted(parts.back(), count, where), mixed[1], mixed[2], state, where);
+  Tensor dt = counted(parts.back(), count, where);
+  if (step_limits_) {
+    const auto [least, most] = *step_limits_;
+    dt = softplus(add({parts.back(), where}, {dt_bias.tensor(where), where}, where), where);
+    dt = counted(clamp(dt, least, std::min(most, kMostStep), where), count, where, 0);
+  }
+  const Tensor made = scan(mixed[0], dt, mixed[1], mixed[2], state, where);
   const Tensor y = reshape(made, {x.extent(0, where), x.extent(1, where), inner_}, where);
   return out_proj(norm(gate_ ? mul({y, where}, {silu(parts[0], where), where}, where) : y, where), where);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "frontend/nn/linear.h"
 #include "frontend/nn/norm.h"
@@ -25,6 +26,7 @@ struct Mamba1Options {
   int64_t expand = 2;     ///< inner width in widths
   int64_t step_rank = 0;  ///< of what step sizes are made of; 0: width / 16, rounded up
   bool bias = false;      ///< of in_proj and out_proj
+  bool conv_bias = true;  ///< of the convolution
   bool x_bias = false;    ///< of x_proj
   Discretisation discretisation = Discretisation::Euler;
   double least_step = 1e-3, largest_step = 0.1;  ///< that channels begin with
@@ -51,7 +53,8 @@ class Mamba1 : public Module {
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
 
   Linear in_proj;
-  Parameter conv_W, conv_b;  ///< [inner, conv], whose last tap meets the current element, and [inner]
+  Parameter conv_W;                   ///< [inner, conv], whose last tap meets the current element
+  std::unique_ptr<Parameter> conv_b;  ///< [inner]; null without a bias
   Linear x_proj;
   Parameter dt_W, dt_b;  ///< [step_rank, inner] and [inner]
   Parameter A_log, D;    ///< [inner, states] and [inner]
@@ -70,11 +73,13 @@ struct Mamba2Options {
   int64_t head_width = 64;  ///< a divisor of the inner width
   int64_t groups = 1;       ///< of heads with b and c of their own, a divisor of their number
   bool bias = false;        ///< of in_proj and out_proj
+  bool conv_bias = true;    ///< of the convolution
   bool gate = true;         ///< false: without z, and the norm applies to the result of the scan
   bool activation = true;   ///< silu after the convolution
   bool complex = false;     ///< states are complex numbers: see Mamba2
   double eps = 1e-5;        ///< of the norm
   double least_step = 1e-3, largest_step = 0.1, least_rate = 1, largest_rate = 16;  ///< that heads begin with
+  std::optional<std::pair<double, double>> step_limits = {};                        ///< that step sizes are kept within
   int64_t chunk = 64;
   Initializer init = init::randn();
   std::optional<bool> decay = {};  ///< of matrices
@@ -98,18 +103,21 @@ class Mamba2 : public Module {
   /// Before the first step: zeros.
   [[nodiscard]] MixerState state(int64_t batch, Where where = Where::current()) const;
 
-  Linear in_proj;               ///< to z (with a gate), u, b, c and dt
-  Parameter conv_W, conv_b;     ///< of u, b and c
-  Parameter dt_bias, A_log, D;  ///< [heads]; A_log [heads, 2] where the state is complex
+  Linear in_proj;                     ///< to z (with a gate), u, b, c and dt
+  Parameter conv_W;                   ///< of u, b and c
+  std::unique_ptr<Parameter> conv_b;  ///< null without a bias
+  Parameter dt_bias, A_log, D;        ///< [heads]; A_log [heads, 2] where the state is complex
   RMSNorm norm;
   Linear out_proj;
 
  private:
   Tensor mix(const Tensor& x, MixerState* state, const Tensor* count, const Where& where) const;
-  /// u [B, L, inner], dt [B, L, heads], b and c [B, L, groups states], or twice as many where they are complex.
+  /// u [B, L, inner], dt [B, L, heads] as it is projected or, with limits, as it counts; b and c [B, L, groups states], or twice as many
+  /// where they are complex.
   Tensor scan(const Tensor& u, const Tensor& dt, const Tensor& b, const Tensor& c, MixerState* state, const Where& where) const;
   int64_t inner_, heads_, groups_, states_, chunk_;
   bool gate_, activation_, complex_;
+  std::optional<std::pair<double, double>> step_limits_;
 };
 
 struct Mamba3Options {

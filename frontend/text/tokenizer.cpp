@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 #include "frontend/text/added_tokens.h"
 #include "frontend/text/bpe.h"
 #include "frontend/text/pipeline.h"
@@ -64,8 +64,12 @@ class PieceEncoder {
 
 }  // namespace
 
+namespace {
+constexpr uint64_t kMostTokenizerBytes = uint64_t{1} << 30;
+}
+
 Result<Tokenizer> Tokenizer::load(const std::filesystem::path& file) {
-  LS_TRY(const std::string text, io::readTextFile(file));
+  LS_TRY(const std::string text, io::readRegularTextFile(file, kMostTokenizerBytes));
   return parse(text, file.string());
 }
 

@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "frontend/io/file.h"
+#include "frontend/io/regular_file.h"
 #include "frontend/text/json_value.h"
 
 namespace lockstep::text {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr uint64_t kMostConfigBytes = uint64_t{1} << 26;
 
 bool isThere(const fs::path& path) {
   std::error_code ignored;
@@ -50,7 +52,7 @@ Status readTemplates(JsonFields& fields, TokenizerConfig& config) {
 Result<TokenizerConfig> TokenizerConfig::load(const fs::path& folder) {
   TokenizerConfig config;
   if (const fs::path path = folder / "tokenizer_config.json"; isThere(path)) {
-    LS_TRY(const std::string text, io::readTextFile(path));
+    LS_TRY(const std::string text, io::readRegularTextFile(path, kMostConfigBytes));
     LS_TRY(const JsonValue value, parseJson(text, path.string()));
     LS_TRY(JsonFields fields, JsonFields::of(value, path.string(), ""));
     LS_CHECK(readTokens(fields, config));
@@ -62,7 +64,7 @@ Result<TokenizerConfig> TokenizerConfig::load(const fs::path& folder) {
     }
   }
   if (const fs::path path = folder / "chat_template.jinja"; isThere(path)) {
-    LS_TRY(config.chat_templates["default"], io::readTextFile(path));
+    LS_TRY(config.chat_templates["default"], io::readRegularTextFile(path, kMostConfigBytes));
   }
   return config;
 }

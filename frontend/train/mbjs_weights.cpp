@@ -159,10 +159,14 @@ class Pairing {
   std::vector<Pair> pairs;
 
  private:
+  void conv(const std::unique_ptr<Parameter>& bias) {
+    if (!bias) refuseModel("MBJS files have a bias of each convolution", "make the mixers with .conv_bias");
+    same(*bias, "bConv");
+  }
   void add(const nn::Mamba1& m, const nn::RMSNorm& norm) {
     linear(m.in_proj, "wInProj", "bInProj");
     pairs.push_back({&m.conv_W, prefix_ + "wConv", m.conv_W.type().shape.extents(), Order::Reversed});
-    same(m.conv_b, "bConv");
+    conv(m.conv_b);
     linear(m.x_proj, "wXProj", "bXProj");
     turned(m.dt_W, "wDtProj");
     same(m.dt_b, "bDtProj");
@@ -174,7 +178,7 @@ class Pairing {
   void add(const nn::Mamba2& m, const nn::RMSNorm& norm) {
     linear(m.in_proj, "wInProj", {});
     pairs.push_back({&m.conv_W, prefix_ + "wConv", m.conv_W.type().shape.extents(), Order::Reversed});
-    same(m.conv_b, "bConv");
+    conv(m.conv_b);
     same(m.A_log, "A_log");
     same(m.dt_bias, "dt_bias");
     same(m.D, "D_vec");

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ir/support/nearest.h"
 
 namespace lockstep::console {
@@ -80,13 +82,22 @@ TEST(Options, unknown_option_is_answered_with_the_nearest) {
 }
 
 TEST(Options, wrong_values_are_usage_errors) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"--steps", "many"}, {"--steps"}, {"--steps", "1", "--steps", "2"}, {"sine", "addition"}}) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--steps", "many"},
+                                                    {"--steps"},
+                                                    {"--steps", "1", "--steps", "2"},
+                                                    {"sine", "addition"},
+                                                    {"--steps", "9223372036854775808"},
+                                                    {"--steps", "-9223372036854775809"}}) {
     const Parsed parsed = parse(arguments);
     ASSERT_FALSE(parsed.result.ok()) << arguments.front();
     EXPECT_TRUE(parsed.result.diagnostics().front().code.starts_with("usage."));
     EXPECT_EQ(parsed.result.failure().exit_code, ExitCode::Usage);
   }
+}
+
+TEST(Options, the_largest_numbers_are_taken) {
+  EXPECT_EQ(parse({"--steps", "9223372036854775807"}).steps, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(parse({"--steps", "-9223372036854775808"}).steps, std::numeric_limits<int64_t>::min());
 }
 
 TEST(Nearest, finds_what_was_meant) {

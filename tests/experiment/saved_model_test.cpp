@@ -129,6 +129,11 @@ TEST_F(SavedModel, that_is_there_already_is_told_before_the_first_step) {
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.diagnostics().front().code, "folder.exists");
   EXPECT_EQ(batches, 0u);
+  ASSERT_TRUE(io::writeFileAtomically(scratch_ / "file", std::string_view("x")).ok());
+  const auto below_a_file = run({.save = scratch_ / "file/inner"});
+  ASSERT_FALSE(below_a_file.ok());
+  EXPECT_EQ(below_a_file.diagnostics().front().code, "file.directory");
+  EXPECT_EQ(batches, 0u);
   // An empty folder is as good as none.
   ASSERT_TRUE(run({.save = scratch_ / "here/inner"}).ok());
   EXPECT_EQ(stepsIn("here/inner"), "4");

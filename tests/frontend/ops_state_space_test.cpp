@@ -288,6 +288,15 @@ TEST(Mamba, decodes_as_it_reads) {
       nn::Mamba2Options{.states = 3, .head_width = 8, .gate = false, .activation = false, .chunk = 4, .init = init::randn(0.3)});
   expectDecodes<nn::Mamba2>(
       nn::Mamba2Options{.states = 3, .head_width = 8, .groups = 2, .complex = true, .chunk = 4, .init = init::randn(0.3)});
+  expectDecodes<nn::Mamba1>(nn::Mamba1Options{.states = 4, .conv_bias = false, .chunk = 4, .init = init::randn(0.3)});
+  for (const bool complex : {false, true})
+    expectDecodes<nn::Mamba2>(nn::Mamba2Options{.states = 3,
+                                                .head_width = 8,
+                                                .conv_bias = false,
+                                                .complex = complex,
+                                                .step_limits = std::pair(0.02, 0.05),
+                                                .chunk = 4,
+                                                .init = init::randn(0.3)});
   for (const int64_t rank : {1, 3})
     expectDecodes<nn::Mamba3, TrapezoidalState>(
         nn::Mamba3Options{.states = 4, .head_width = 8, .groups = 2, .rank = rank, .chunk = 4, .init = init::randn(0.3)});

@@ -18,7 +18,8 @@ using testing::configOf;
 using testing::randomValues;
 using testing::tinyJson;
 
-constexpr const char* kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "gpt2", "gemma2", "gemma3_text", "phi3", "mamba", "mamba2"};
+constexpr const char* kFamilies[] = {"llama",  "smollm3",     "mistral", "qwen2", "qwen3", "gpt2",
+                                     "gemma2", "gemma3_text", "phi3",    "mamba", "mamba2"};
 
 Diagnostic wrongOf(const Result<ParameterValues>& result) { return result ? Diagnostic{} : result.diagnostics()[0]; }
 
@@ -98,6 +99,13 @@ TEST(Checkpoint, a_tied_head_is_written_once_and_may_be_there_twice) {
   EXPECT_EQ(saved.file.find("lm_head.weight"), nullptr);
   saved.file.tensors.emplace("lm_head.weight", *saved.file.find("model.embed_tokens.weight"));
   EXPECT_EQ(readWeights(saved.config, saved.file, "memory").orThrow(), saved.values);
+  // One that differs: programs do not agree on which of the two it is.
+  std::vector<float> other = saved.file.find("lm_head.weight")->toFloats();
+  other[5] += 1;
+  saved.file.tensors["lm_head.weight"] = io::Array::fromFloats({24, 16}, other);
+  const Diagnostic wrong = wrongOf(readWeights(saved.config, saved.file, "memory"));
+  EXPECT_EQ(wrong.code, "language_weights.unexpected");
+  EXPECT_NE(wrong.message.find("tie_word_embeddings"), std::string::npos) << wrong.message;
 }
 
 TEST(Checkpoint, names_of_the_inner_model_and_old_buffers_are_understood) {
@@ -191,7 +199,8 @@ TEST(Checkpoint, a_weight_that_the_type_does_not_hold_is_not_written) {
 }
 
 TEST(Checkpoint, sizes_that_no_tensor_has_are_an_error) {
-  const LanguageConfig config = configOf(R"({"model_type": "llama", "hidden_size": 16000000, "intermediate_size": 16000000})");
+  LanguageConfig config = configOf(tinyJson("llama"));
+  config.width = config.feed_forward.hidden = 16000000;
   EXPECT_EQ(wrongOf(readWeights(config, io::TensorFile{}, "model.safetensors")).code, "parameter.shape");
 }
 

@@ -3,35 +3,23 @@
 #include "frontend/llm/language_config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "frontend/io/file.h"
 #include "tests/frontend/io/scratch.h"
-#include "tests/llm/tiny.h"
+#include "tests/llm/parsed.h"
 
 namespace lockstep::llm {
 namespace {
 
+using testing::codeOf;
 using testing::configOf;
+using testing::llama;
 using testing::tinyJson;
-
-std::string codeOf(const std::string& json) {
-  const Result<LanguageConfig> parsed = LanguageConfig::parse(json, "config.json");
-  return parsed ? "" : parsed.diagnostics()[0].code;
-}
-Diagnostic wrongOf(const std::string& json) {
-  const Result<LanguageConfig> parsed = LanguageConfig::parse(json, "here/config.json");
-  return parsed ? Diagnostic{} : parsed.diagnostics()[0];
-}
-/// Of a Llama with other members.
-LanguageConfig llama(const std::string& more) { return configOf(tinyJson("llama", more)); }
-std::vector<int64_t> windowsOf(const LanguageConfig& config) {
-  std::vector<int64_t> windows;
-  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
-  return windows;
-}
+using testing::windowsOf;
+using testing::wrongOf;
 
 TEST(LanguageConfig, absent_keys_mean_what_they_mean_for_the_family) {
   struct Row {
@@ -42,7 +30,7 @@ TEST(LanguageConfig, absent_keys_mean_what_they_mean_for_the_family) {
   };
   for (const Row& row : {Row{"llama", false, 1e-6, 128, 32}, Row{"mistral", false, 1e-6, 128, 8}, Row{"qwen2", false, 1e-6, 128, 32},
                          Row{"qwen3", false, 1e-6, 128, 32}, Row{"gpt2", true, 1e-5, 64, 12}, Row{"gemma2", true, 1e-6, 256, 4},
-                         Row{"gemma3_text", true, 1e-6, 256, 4}, Row{"phi3", false, 1e-5, 96, 32}}) {
+                         Row{"gemma3_text", true, 1e-6, 256, 4}, Row{"phi3", false, 1e-5, 96, 32}, Row{"smollm3", true, 1e-6, 128, 4}}) {
     SCOPED_TRACE(row.family);
     const LanguageConfig config = configOf(fmt::format(R"({{"model_type": "{}"}})", row.family));
     EXPECT_EQ(config.tied_head, row.tied);
@@ -66,68 +54,6 @@ TEST(LanguageConfig, width_of_heads_may_differ_or_be_null) {
             "language_config.value");
 }
 
-TEST(LanguageConfig, positions_are_said_by_the_keys_of_either_version) {
-  const RotaryConfig older = llama(R"("rope_theta": 50000.0, "rope_scaling": null)").ropes.at(0);
-  const RotaryConfig newer = llama(R"("rope_parameters": {"rope_theta": 50000.0, "rope_type": "default"})").ropes.at(0);
-  EXPECT_EQ(older, newer);
-  EXPECT_EQ(older.base, 50000);
-  EXPECT_EQ(older.dims, 8);
-  EXPECT_EQ(llama("").ropes.at(0).base, 10000);
-  EXPECT_EQ(configOf(tinyJson("gemma3_text")).ropes.at(0).base, 1e6);
-  EXPECT_EQ(configOf(tinyJson("phi3", R"("partial_rotary_factor": 0.5)")).ropes.at(0).dims, 4);
-  EXPECT_EQ(configOf(tinyJson("phi3", R"("rope_parameters": {"partial_rotary_factor": 0.5})")).ropes.at(0).dims, 4);
-  EXPECT_TRUE(configOf(tinyJson("gpt2")).ropes.empty());
-}
-
-TEST(LanguageConfig, llama3_scales_by_wavelength) {
-  const std::string scaling = R"("factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16)";
-  const std::string older = R"("rope_scaling": {"rope_type": "llama3", )" + scaling + "}, \"rope_theta\": 10000.0";
-  const std::string newer = R"("rope_parameters": {"rope_type": "llama3", "rope_theta": 10000.0, )" + scaling + "}";
-  const std::vector<double> got = llama(older).ropes.at(0).frequencies;
-  EXPECT_EQ(got, llama(newer).ropes.at(0).frequencies);
-  // Wavelengths 2 pi, 2 pi 10, ...: the first is between 16 / 4 and 16 / 1, the others are longer.
-  ASSERT_EQ(got.size(), 4u);
-  const double wave = 2 * std::numbers::pi, ramp = (16 / wave - 1) / 3;
-  EXPECT_NEAR(got[0], (1 - ramp) / 8 + ramp, 1e-12);
-  for (size_t i = 1; i < 4; ++i) EXPECT_NEAR(got[i], std::pow(10.0, -static_cast<double>(i)) / 8, 1e-12);
-  // Short ones stay.
-  const std::string long_ago = R"("rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
-      "original_max_position_embeddings": 8192})";
-  EXPECT_NEAR(llama(long_ago).ropes.at(0).frequencies[0], 1, 1e-12);
-  EXPECT_NEAR(llama(R"("rope_scaling": {"type": "linear", "factor": 4.0})").ropes.at(0).frequencies[1], 0.1 / 4, 1e-12);
-}
-
-TEST(LanguageConfig, scalings_that_are_not_supported_are_refused) {
-  for (
-      const char* scaling :
-      {R"("rope_scaling": {"type": "yarn", "factor": 4.0})", R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})",
-       R"("rope_scaling": {"rope_type": "linear", "factor": 0})",
-       R"("rope_scaling": {"rope_type": "llama3", "factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 16})",
-       R"("rope_parameters": {"rope_theta": -1})"}) {
-    EXPECT_EQ(codeOf(tinyJson("llama", scaling)), "language_config.value") << scaling;
-  }
-  const Diagnostic unknown = wrongOf(tinyJson("llama", R"("rope_scaling": {"type": "linear", "factor": 4.0, "beta_fast": 32})"));
-  EXPECT_EQ(unknown.code, "language_config.key");
-  EXPECT_NE(unknown.message.find("rope_scaling.beta_fast"), std::string::npos);
-}
-
-TEST(LanguageConfig, local_layers_of_Gemma_3_have_a_base_of_their_own) {
-  const LanguageConfig older =
-      configOf(tinyJson("gemma3_text", R"("sliding_window_pattern": 2, "sliding_window": 4, "rope_local_base_freq": 500.0)"));
-  EXPECT_EQ(windowsOf(older), (std::vector<int64_t>{4, 0}));
-  EXPECT_EQ(older.ropes.at(older.layers[0].rope).base, 500);
-  EXPECT_EQ(older.ropes.at(older.layers[1].rope).base, 1e6);
-  // A scaling is for the global layers.
-  const LanguageConfig scaled = configOf(tinyJson("gemma3_text", R"("rope_scaling": {"rope_type": "linear", "factor": 8.0})"));
-  EXPECT_FALSE(scaled.ropes.at(0).frequencies.empty());
-  EXPECT_TRUE(scaled.ropes.at(1).frequencies.empty());
-  const LanguageConfig newer =
-      configOf(tinyJson("gemma3_text", R"("sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"],
-      "rope_parameters": {"full_attention": {"rope_theta": 100.0}, "sliding_attention": {"rope_theta": 10.0}})"));
-  EXPECT_EQ(newer.ropes.at(newer.layers[0].rope).base, 100);
-  EXPECT_EQ(newer.ropes.at(newer.layers[1].rope).base, 10);
-}
-
 TEST(LanguageConfig, windows_are_those_of_the_family) {
   using List = std::vector<int64_t>;
   EXPECT_EQ(windowsOf(configOf(tinyJson("mistral"))), (List{4096, 4096}));
@@ -145,7 +71,35 @@ TEST(LanguageConfig, windows_are_those_of_the_family) {
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma2"))), (List{4096, 0}));
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma3_text"))), (List{4096, 4096}));
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention"])")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("mistral", R"("sliding_window": 0)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0, "use_sliding_window": true)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0)")), "");
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention", "chunked_attention"])")), "language_config.value");
+}
+
+TEST(LanguageConfig, some_layers_of_SmolLM3_have_no_positions) {
+  const auto turnsOf = [](const std::string& more) {
+    std::vector<bool> turns;
+    for (const LayerConfig& layer : configOf(tinyJson("smollm3", more)).layers) turns.push_back(layer.turns);
+    return turns;
+  };
+  EXPECT_EQ(turnsOf(""), (std::vector{true, true}));  // each fourth has none
+  EXPECT_EQ(turnsOf(R"("no_rope_layer_interval": 2)"), (std::vector{true, false}));
+  EXPECT_EQ(turnsOf(R"("no_rope_layer_interval": 2, "no_rope_layers": [0, 1, 1])"), (std::vector{false, true}));
+  EXPECT_EQ(turnsOf(R"("no_rope_layer_interval": 1, "no_rope_layers": null)"), (std::vector{false, false}));
+  EXPECT_EQ(codeOf(tinyJson("smollm3", R"("no_rope_layers": [1])")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("smollm3", R"("no_rope_layer_interval": 0)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("no_rope_layers": [1, 0])")), "language_config.key");
+  using List = std::vector<int64_t>;
+  const std::string window = R"("sliding_window": 8, "no_rope_layers": [1, 0])";
+  EXPECT_EQ(windowsOf(configOf(tinyJson("smollm3", window))), (List{0, 0}));
+  EXPECT_EQ(windowsOf(configOf(tinyJson("smollm3", window + R"(, "use_sliding_window": true)"))), (List{0, 8}));
+  EXPECT_EQ(windowsOf(configOf(tinyJson("smollm3", window + R"(, "use_sliding_window": true,
+                                        "layer_types": ["sliding_attention", "full_attention"])"))),
+            (List{8, 0}));
+  const LanguageConfig config = configOf(tinyJson("smollm3"));
+  EXPECT_TRUE(config.tied_head);
+  EXPECT_EQ(config.ropes.at(0).base, 2e6);
 }
 
 TEST(LanguageConfig, scores_and_logits_of_Gemma) {
@@ -163,6 +117,16 @@ TEST(LanguageConfig, scores_and_logits_of_Gemma) {
   EXPECT_EQ(llama("").attention.scale, 1 / std::sqrt(8.0));
 }
 
+TEST(LanguageConfig, scores_of_GPT_2_are_scaled_as_keys_say) {
+  const auto scaleOf = [](const std::string& more) {
+    const LanguageConfig config = configOf(tinyJson("gpt2", more));
+    return std::pair(config.attention.scale, config.layers.at(1).scale);
+  };
+  EXPECT_EQ(scaleOf(""), std::pair(1 / std::sqrt(8.0), 1.0));
+  EXPECT_EQ(scaleOf(R"("scale_attn_weights": false)"), std::pair(1.0, 1.0));
+  EXPECT_EQ(scaleOf(R"("scale_attn_by_inverse_layer_idx": true)"), std::pair(1 / std::sqrt(8.0), 0.5));
+}
+
 TEST(LanguageConfig, embeddings_are_scaled_by_a_number_of_the_weights_type) {
   const std::string wide = R"({"model_type": "gemma2", "hidden_size": 3584, "dtype": ")";
   EXPECT_EQ(configOf(wide + "bfloat16\"}").embedding_scale, 59.75);  // the square root is 59.867
@@ -175,6 +139,8 @@ TEST(LanguageConfig, type_of_weights_has_two_keys) {
   EXPECT_EQ(llama(R"("dtype": "float16")").dtype, io::ElementType::F16);
   EXPECT_EQ(llama(R"("dtype": "float16", "torch_dtype": "bfloat16")").dtype, io::ElementType::F16);
   EXPECT_EQ(llama("").dtype, io::ElementType::F32);
+  EXPECT_EQ(llama(R"("dtype": null, "torch_dtype": "bfloat16")").dtype, io::ElementType::BF16);
+  EXPECT_EQ(llama(R"("torch_dtype": null)").dtype, io::ElementType::F32);
   EXPECT_EQ(codeOf(tinyJson("llama", R"("dtype": "int8")")), "language_config.value");
 }
 
@@ -198,8 +164,11 @@ TEST(LanguageConfig, activations_have_the_names_of_transformers) {
   };
   EXPECT_EQ(of("llama", ""), nn::Activation::Silu);
   EXPECT_EQ(of("llama", R"("hidden_act": "gelu")"), nn::Activation::Gelu);
+  EXPECT_EQ(of("llama", R"("hidden_act": "gelu_python")"), nn::Activation::Gelu);
+  EXPECT_EQ(of("llama", R"("hidden_act": "gelu_accurate")"), nn::Activation::GeluTanh);
   EXPECT_EQ(of("gpt2", ""), nn::Activation::GeluTanh);
   EXPECT_EQ(of("gpt2", R"("activation_function": "relu")"), nn::Activation::Relu);
+  EXPECT_EQ(of("gpt2", R"("activation_function": "tanh")"), nn::Activation::Tanh);
   EXPECT_EQ(of("gemma2", R"("hidden_act": "gelu")"), nn::Activation::GeluTanh);  // a key that Gemma does not read
   EXPECT_EQ(of("gemma2", R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu")"), nn::Activation::Gelu);
   const Diagnostic wrong = wrongOf(tinyJson("llama", R"("hidden_act": "silo")"));
@@ -224,7 +193,12 @@ TEST(LanguageConfig, texts_end_with_one_token_or_several_from_either_file) {
 TEST(LanguageConfig, numbers_may_be_infinite_as_Python_writes_them) {
   for (const char* limit : {"[0.0, Infinity]", R"([0.0, {"__float__": "Infinity"}])"})
     EXPECT_EQ(codeOf(tinyJson("mamba2", fmt::format("\"time_step_limit\": {}", limit))), "") << limit;
-  for (const char* limit : {"[0.0, 0.1]", "[0.001, Infinity]", "[0.0, -Infinity]", "[0.0, NaN]", "[0.0]", R"([0.0, {"__float__": "Inf"}])"})
+  const MixerConfig limited = configOf(tinyJson("mamba2", R"("time_step_limit": [0.001, 0.1])")).mixer;
+  EXPECT_EQ(limited.least_step, 0.001);
+  EXPECT_EQ(limited.most_step, 0.1);
+  EXPECT_EQ(configOf(tinyJson("mamba2", R"("time_step_limit": [0.001, Infinity])")).mixer.most_step, kAnyStep);
+  for (const char* limit : {"[0.2, 0.1]", "[-0.1, Infinity]", "[Infinity, Infinity]", "[0.0, -Infinity]", "[0.0, NaN]", "[0.0]", "0.1",
+                            R"([0.0, {"__float__": "Inf"}])"})
     EXPECT_EQ(codeOf(tinyJson("mamba2", fmt::format("\"time_step_limit\": {}", limit))), "language_config.value") << limit;
   // Not inside of a text.
   EXPECT_EQ(llama(R"("_name_or_path": "to Infinity \" and NaN")").width, 16);
@@ -247,7 +221,9 @@ TEST(LanguageConfig, mixers_have_their_sizes) {
   EXPECT_EQ(configOf(tinyJson("mamba", R"("time_step_rank": 3)")).mixer.step_rank, 3);
   EXPECT_EQ(configOf(tinyJson("mamba", R"("expand": 4)")).mixer.expand, 4);
   EXPECT_EQ(codeOf(tinyJson("mamba", R"("intermediate_size": 48)")), "language_config.value");
-  EXPECT_EQ(codeOf(tinyJson("mamba", R"("use_conv_bias": false)")), "language_config.value");
+  EXPECT_TRUE(configOf(tinyJson("mamba")).mixer.conv_bias);
+  EXPECT_FALSE(configOf(tinyJson("mamba", R"("use_conv_bias": false)")).mixer.conv_bias);
+  EXPECT_EQ(codeOf(tinyJson("mamba", R"("hidden_act": "swish")")), "");
   EXPECT_EQ(codeOf(tinyJson("mamba", R"("hidden_act": "gelu")")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("mamba", R"("conv_kernel": 1)")), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "mamba2", "hidden_size": 16, "num_heads": 3, "head_dim": 8})"), "language_config.value");
@@ -291,16 +267,13 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 100000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "mamba", "state_size": 10000000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "gpt2", "n_embd": 10, "n_head": 4})"), "language_config.value");
-}
-
-TEST(LanguageConfig, scaling_is_said_in_one_place) {
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": {"type": "linear", "factor": 2.0})")),
-            "language_config.value");
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": null)")), "");
-  // Each of the numbers of llama3 counts.
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-      "high_freq_factor": 4.0})")),
-            "language_config.value");
+  for (const char* more : {R"("vocab_size": 16777216)", R"("intermediate_size": 16777216)", R"("num_attention_heads": 16777216)"}) {
+    const Diagnostic wrong = wrongOf(fmt::format(R"({{"model_type": "llama", "hidden_size": 4096, "head_dim": 8, {}}})", more));
+    EXPECT_EQ(wrong.code, "language_config.value") << more;
+    EXPECT_EQ(wrong.where.file, "here/config.json");
+    EXPECT_NE(wrong.message.find("more than 2^32"), std::string::npos) << wrong.message;
+  }
+  EXPECT_EQ(codeOf(R"({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8, "vocab_size": 16777216})"), "");
 }
 
 TEST(LanguageConfig, families_that_are_not_known_are_listed) {
@@ -315,6 +288,10 @@ TEST(LanguageConfig, a_folder_has_two_files_or_one) {
   EXPECT_EQ(LanguageConfig::load(scratch / "none").diagnostics()[0].code, "file.read");
   ASSERT_TRUE(io::writeFileAtomically(scratch / "config.json", std::string_view(tinyJson("llama", R"("eos_token_id": 2)"))));
   EXPECT_EQ(LanguageConfig::load(scratch / "").orThrow().end_tokens, std::vector<int32_t>{2});
+  // What waits for ever is not read.
+  ASSERT_EQ(::mkfifo((scratch / "generation_config.json").c_str(), 0600), 0);
+  EXPECT_EQ(LanguageConfig::load(scratch / "").diagnostics()[0].code, "file.read");
+  std::filesystem::remove(scratch / "generation_config.json");
   ASSERT_TRUE(io::writeFileAtomically(scratch / "generation_config.json", std::string_view(R"({"eos_token_id": 7})")));
   EXPECT_EQ(LanguageConfig::load(scratch / "").orThrow().end_tokens, std::vector<int32_t>{7});
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "frontend/llm/generator.h"
 #include "frontend/lockstep.h"
 #include "frontend/trace/trace.h"
 #include "tests/llm/tiny.h"
@@ -127,14 +128,57 @@ TEST(LanguageModel, learned_positions_end) {
   EXPECT_EQ(codeFor(65), "language_model.room");
 }
 
-TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) {
-  expectSame(configOf(tinyJson("mamba2")), [](const LanguageModel& model, Tensor ids) {
+TEST(LanguageModel, a_scaling_that_changes_with_the_length_ends) {
+  const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "dynamic", "factor": 2.0})"));
+  EXPECT_EQ(testing::codeOf([&] { (void)Generator(config, randomValues(config), {.device = "reference", .positions = 65}); }),
+            "language_model.options");
+  const LanguageModel model(config);
+  EXPECT_EQ(testing::codeOf([&] {
+              detail::Trace trace;
+              trace.addParameters(model);
+              model(trace.addInput("ids", i32(1, 65)));
+            }),
+            "language_model.room");
+}
+
+/// A model with the layers of Llama, which turn or do not.
+void expectLlama(const LanguageConfig& config) {
+  const double amplitude = config.ropes.at(0).amplitude;
+  expectSame(config, [&](const LanguageModel& model, Tensor ids) {
+    const RopeOptions turn{.dims = config.ropes[0].dims, .frequencies = config.ropes[0].radians()};
+    Tensor h = model.tokens(ids);
+    for (size_t i = 0; i < 2; ++i) {
+      const LanguageLayer& layer = model.layers[i];
+      const nn::MultiHeadAttention& attn = *layer.attn;
+      const Tensor x = rms_norm(h, layer.norm1.rms->g, 1e-6);
+      const auto placed = [&](const Tensor& its) {
+        if (!config.layers[i].turns) return its;
+        const Tensor turned = rope(its, turn);
+        const int64_t rest = turned.extent(-1) - turn.dims;
+        const Tensor longer = narrow(turned, -1, 0, turn.dims) * amplitude;
+        return rest == 0 ? longer : concat({longer, narrow(turned, -1, turn.dims, rest)}, -1);
+      };
+      const Tensor q = placed(split_heads(attn.q(x), 2)), k = placed(split_heads(attn.k(x), 1));
+      const Tensor scores = matmul(q, swap_axes(k, -1, -2)) / std::sqrt(8.0) + seen(6, 0);
+      h = h + attn.o(merge_heads(matmul(softmax(scores), split_heads(attn.v(x), 1))));
+      const Tensor y = rms_norm(h, layer.norm2->rms->g, 1e-6);
+      h = h + layer.mlp->down(silu((*layer.mlp->gate)(y)) * layer.mlp->up(y));
+    }
+    return (*model.untied)(rms_norm(h, model.norm.rms->g, 1e-6));
+  });
+}
+
+void expectMamba2(const LanguageConfig& config) {
+  const double least = config.mixer.least_step, most = std::min(config.mixer.most_step, 1e9);
+  expectSame(config, [least, most](const LanguageModel& model, Tensor ids) {
     Tensor h = model.tokens(ids);
     for (size_t i = 0; i < 2; ++i) {
       const nn::Mamba2& mixer = *model.layers[i].mamba2;
       const std::vector<Tensor> parts = split(mixer.in_proj(rms_norm(h, model.layers[i].norm1.rms->g, 1e-5)), {32, 40, 4}, -1);
-      const std::vector<Tensor> mixed = split(silu(causal_conv1d(parts[1], mixer.conv_W, {.bias = mixer.conv_b}).y), {32, 4, 4}, -1);
-      const Tensor dt = softplus(parts[2] + mixer.dt_bias), rate = -exp(mixer.A_log);
+      CausalConvOptions bias;
+      if (mixer.conv_b) bias.bias = *mixer.conv_b;
+      const std::vector<Tensor> mixed = split(silu(causal_conv1d(parts[1], mixer.conv_W, bias).y), {32, 4, 4}, -1);
+      const Tensor dt = clamp(softplus(parts[2] + mixer.dt_bias), least, most), rate = -exp(mixer.A_log);
       // Step by step, [B, heads, width, states].
       Tensor state = zeros({2, 4, 8, 4});
       std::vector<Tensor> ys;
@@ -148,6 +192,32 @@ TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) {
     }
     return (*model.untied)(rms_norm(h, model.norm.rms->g, 1e-5));
   });
+}
+
+TEST(LanguageModel, Mamba_2_has_its_gate_before_the_norm) { expectMamba2(configOf(tinyJson("mamba2"))); }
+
+TEST(LanguageModel, Mamba_2_keeps_step_sizes_within_limits) {
+  // Without them step sizes begin from 0.001 to 0.1.
+  expectMamba2(configOf(tinyJson("mamba2", R"("use_conv_bias": false, "time_step_limit": [0.02, 0.05])")));
+}
+
+TEST(LanguageModel, yarn_makes_scores_larger) {
+  const LanguageConfig config = configOf(tinyJson("llama", R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5})"));
+  ASSERT_EQ(config.ropes.at(0).amplitude, 1.5);
+  expectLlama(config);
+}
+
+TEST(LanguageModel, yarn_makes_scores_of_the_part_that_turns_larger) {
+  const LanguageConfig config = configOf(
+      tinyJson("llama", R"("rope_parameters": {"type": "yarn", "factor": 4.0, "attention_factor": 1.5, "partial_rotary_factor": 0.5})"));
+  ASSERT_EQ(config.ropes.at(0).dims, 4);
+  expectLlama(config);
+}
+
+TEST(LanguageModel, layers_may_have_no_positions) {
+  const LanguageConfig config = configOf(tinyJson("smollm3", R"("no_rope_layer_interval": 2, "tie_word_embeddings": false)"));
+  ASSERT_FALSE(config.layers.at(1).turns);
+  expectLlama(config);
 }
 
 }  // namespace

@@ -261,12 +261,14 @@ TEST_F(TextVerbs, eval_measures_a_text) {
 
 TEST_F(TextVerbs, what_is_wrong_is_said) {
   for (const char* options : {"--temperature warm", "--temperature -1", "--top-k 1.5", "--top-p 2", "--min-p -1", "--repetition-penalty 0",
-                              "--seed -1", "--tokens 0", "--tokens-per-submission 0", "--context -1", "--greedy --top-k 3", "--nothing"})
+                              "--seed -1", "--tokens 0", "--tokens-per-submission 0", "--context -1", "--context 16777217",
+                              "--tokens 9223372036854775808", "--stop ''", "--greedy --top-k 3", "--nothing"})
     expectError("generate", std::string("--prompt ab ") + options, 2, "error");
   expectError("generate", "--prompt ab --prompt-file x", 2, "error");
   expectError("eval", "", 2, "--text");
   expectError("generate", "--prompt ''", 4, "language_model.tokens");
   expectError("generate", "--prompt abcdefgh --context 4", 4, "language_model.room");
+  expectError("generate", "--prompt abcdefgh --context 4", 4, "--context");
   expectError("generate", "--prompt-file " + (scratch_ / "none").string(), 4, "file.read");
   put("lines", "abcdefgh\n");
   EXPECT_NE(run("chat", "--context 6", scratch_ / "lines").err.find("language_model.room"), std::string::npos);
@@ -277,6 +279,10 @@ TEST_F(TextVerbs, what_is_wrong_is_said) {
   expectError("generate", "--prompt ab", 5, "language_model.logits");
   std::filesystem::remove(scratch_ / "model/tokenizer.json");
   expectError("generate", "--prompt ab", 4, "language_model.tokenizer");
+  std::filesystem::create_directory(scratch_ / "model/tokenizer.json");
+  expectError("generate", "--prompt ab", 4, "file.read");
+  std::filesystem::remove(scratch_ / "model/config.json");
+  expectError("profile", "", 4, "has no config.json");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // `lockstep verify llm` on a checkpoint whose expectations were made by the evaluator; and on one whose expectations are wrong.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "frontend/io/file.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/llm/generator.h"
@@ -18,14 +20,15 @@ using lockstep::testing::ScratchDirectory;
 
 class VerifyLlm : public ::testing::Test {
  protected:
-  void SetUp() override { make("mamba"); }
-  /// A folder with a model, and what is expected of it in f32.
-  void make(const char* family) {
-    config_ = testing::configOf(testing::tinyJson(family));
-    expected_.tensors.clear();
-    const ParameterValues values = testing::randomValues(config_);
-    ASSERT_TRUE(saveCheckpoint(scratch_ / "model", config_, values));
-    Generator generator(config_, values, {.device = "reference", .positions = 24});
+  void SetUp() override { make(testing::configOf(testing::tinyJson("mamba"))); }
+  void make(const char* family) { make(testing::configOf(testing::tinyJson(family))); }
+  /// A folder with the config, and the expectations of a model that is `computed`.
+  void make(const LanguageConfig& config, const std::function<void(LanguageConfig&)>& computed = {}) {
+    ASSERT_TRUE(saveCheckpoint(scratch_ / "model", config, testing::randomValues(config)));
+    LanguageConfig its = config;
+    if (computed) computed(its);
+    expected_ = {};
+    Generator generator(its, loadWeights(config, scratch_ / "model").orThrow(), {.device = "reference", .positions = 24});
     for (const auto& [name, ids] : {std::pair<std::string, TokenList>("p0", {1, 2, 3, 4, 5, 6, 7}), {"p1", {8}}}) {
       generator.restart();
       const std::vector<float> logits = generator.feed({ids}, true).logits[0];
@@ -44,7 +47,6 @@ class VerifyLlm : public ::testing::Test {
   }
 
   ScratchDirectory scratch_{"verify-llm"};
-  LanguageConfig config_;
   io::TensorFile expected_;
 };
 
@@ -57,6 +59,34 @@ TEST_F(VerifyLlm, passes_where_all_is_as_expected) {
     EXPECT_NE(outcome.out.find(R"("passed": 8, "failed": 0)"), std::string::npos) << outcome.out;
     EXPECT_NE(outcome.out.find(R"("name": "p0.chunks", "status": "pass", "tokens_equal": 6)"), std::string::npos) << outcome.out;
   }
+}
+
+TEST_F(VerifyLlm, takes_what_16_bit_weights_may_be_computed_with) {
+  const LanguageConfig config = testing::configOf(R"({"model_type": "gemma2", "vocab_size": 24, "hidden_size": 24, "num_hidden_layers": 2,
+      "num_attention_heads": 2, "head_dim": 8, "num_key_value_heads": 1, "intermediate_size": 20,
+      "rope_theta": 3, "query_pre_attn_scalar": 1, "dtype": "bfloat16"})");
+  const auto exact = [](LanguageConfig& its) { its.embedding_scale = std::sqrt(24.0); };
+  const auto rounded = [](LanguageConfig& its) {
+    for (RotaryConfig& rotary : its.ropes)
+      rotary.frequencies = io::Array::from(io::ElementType::BF16, {rotary.dims / 2}, rotary.radians()).toDoubles();
+  };
+  make(config);
+  const Outcome plain = verify("--device reference");
+  EXPECT_EQ(plain.status, 0) << plain.out;
+  EXPECT_EQ(plain.out.find(" with "), std::string::npos) << plain.out;
+  make(config, exact);
+  const Outcome wide = verify("--device reference");
+  EXPECT_EQ(wide.status, 0) << wide.out;
+  EXPECT_NE(wide.out.find("embeddings times a number that is not rounded"), std::string::npos) << wide.out;
+  make(config, [&](LanguageConfig& its) {
+    exact(its);
+    rounded(its);
+  });
+  const Outcome both = verify("--device reference");
+  EXPECT_EQ(both.status, 0) << both.out;
+  EXPECT_NE(both.out.find("rotary frequencies rounded to bf16 and embeddings"), std::string::npos) << both.out;
+  make(config, [](LanguageConfig& its) { its.embedding_scale = 4.5; });
+  EXPECT_EQ(verify("--device reference").status, 5);
 }
 
 TEST_F(VerifyLlm, says_what_differs) {

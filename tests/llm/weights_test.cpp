@@ -367,6 +367,11 @@ TEST(Weights, numbers_that_a_format_lacks_are_refused_by_name) {
       EXPECT_NE(diagnostic.message.find("at [0, 5]"), std::string::npos) << diagnostic.message;
       EXPECT_FALSE(diagnostic.remedy.empty());
     }
+    // Vectors stay as they are.
+    const Diagnostic vector = refused("layers.1.norm2.g", std::numeric_limits<float>::infinity(), format);
+    EXPECT_EQ(vector.code, "language_weights.value") << format;
+    EXPECT_EQ(vector.message, "'layers.1.norm2.g' has inf at [5]");
+    EXPECT_EQ(refused("layers.1.norm2.g", 3e38F, format).code, "") << format;
     EXPECT_EQ(refused("layers.1.mlp.up.W", 7e4F, format).code, std::string_view(format) == "f16" ? "language_weights.value" : "") << format;
   }
   EXPECT_EQ(refused("layers.1.mlp.up.W", 3.4e38F, "bf16").code, "language_weights.value");

@@ -65,7 +65,8 @@ std::vector<std::string> linesOf(const std::string& text) {
 }
 
 Failure badDump(const fs::path& folder, const std::string& what) {
-  return fail("explore.dump", fmt::format("'{}' {}", folder.string(), what), {}, "name a folder that --dump-ir wrote, or a sample");
+  return fail("explore.dump", fmt::format("'{}' {}", folder.string(), what), {},
+              "name a folder that --dump-ir wrote, the folder of a language model with its config.json, or a sample");
 }
 
 bool isStage(const fs::path& path) {

@@ -156,7 +156,7 @@ Result<ExitCode> chatVerb(Arguments arguments) {
   options.flag(choices.json, "--json", "one JSON object for each answer");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
-  if (choices.answer.tokens < 1) return usage("value", "--tokens is less than 1");
+  LS_CHECK(choices.answer.check());
   LS_CHECK(choices.model.check());
 
   LS_TRY(const TextModelFiles files, TextModelFiles::load(choices.model.folder));

@@ -46,7 +46,7 @@ Result<ExitCode> generateVerb(Arguments arguments) {
   options.flag(choices.json, "--json", "one JSON object for scripts, at the end");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;
-  if (choices.answer.tokens < 1) return usage("value", "--tokens is less than 1");
+  LS_CHECK(choices.answer.check());
   LS_CHECK(choices.model.check());
 
   LS_TRY(const std::string prompt, promptOf(choices));
@@ -55,6 +55,10 @@ Result<ExitCode> generateVerb(Arguments arguments) {
   LS_TRY(const llm::TokenList tokens,
          files.encode(prompt, {.add_special_tokens = !choices.no_special_tokens, .parse_special_tokens = !choices.plain}));
   LS_TRY(llm::Generator generator, makeGenerator(files, choices.model, choices.answer.sampling.needsSampling()));
+  if (const int64_t room = generator.options().positions; std::ssize(tokens) > room) {
+    return fail("language_model.room", fmt::format("the prompt has {} tokens, and there is room for {}", tokens.size(), room), {},
+                "shorten it, or give it more room with --context");
+  }
   choices.answer.interrupted = &console::catchInterrupts();
   if (!choices.json) choices.answer.write = printPiece;
   LS_TRY(const Answer answer, answerTo(files, generator, tokens, choices.answer));

@@ -11,6 +11,7 @@
 
 #include "console/text_format.h"
 #include "frontend/llm/stored_weights.h"
+#include "tools/language/text_model.h"
 #include "tools/verb.h"
 
 namespace lockstep::tools {
@@ -23,7 +24,7 @@ bool isLanguageModel(const std::string& folder) {
 Result<llm::Generator> generatorToMeasure(const std::string& folder, const std::string& device, const WeightChoices& weights,
                                           int64_t context, const std::string& dump_ir) {
   constexpr int64_t kContext = 1024;
-  if (context < 0) return usage("value", "--context is less than 0");
+  LS_CHECK(checkContext(context));
   LS_TRY(const std::optional<nn::WeightFormat> format, weights.weights());
   LS_TRY(const graph::DType cache, weights.cache());
   LS_TRY(const llm::LanguageConfig read, llm::LanguageConfig::load(folder));

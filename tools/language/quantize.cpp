@@ -8,6 +8,7 @@
 
 #include "frontend/io/file.h"
 #include "frontend/io/jsonl.h"
+#include "frontend/io/regular_file.h"
 #include "frontend/llm/stored_weights.h"
 #include "tools/language/weight_choices.h"
 #include "tools/verb.h"
@@ -21,6 +22,8 @@ namespace fs = std::filesystem;
 constexpr std::array kTokenizerFiles{
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
     "merges.txt",     "tokenizer.model",       "chat_template.jinja",     "chat_template.json"};
+
+constexpr uint64_t kMostCopiedBytes = uint64_t{1} << 30;
 
 bool isThere(const fs::path& path) {
   std::error_code ignored;
@@ -36,7 +39,8 @@ class FolderToBe {
     std::error_code error;
     if (!fs::create_directory(made.path_, error))
       return fail("file.directory",
-                  fmt::format("cannot make the folder '{}': {}", made.path_.string(), error ? error.message() : "it is there"));
+                  fmt::format("cannot make the folder '{}': {}", made.path_.string(), error ? error.message() : "it is there"), {},
+                  "choose a place where you may write");
     made.owned_ = true;
     return made;
   }
@@ -59,7 +63,9 @@ class FolderToBe {
       std::error_code ignored;
       if (error && replaces) fs::rename(before, place_, ignored);
     }
-    if (error) return fail("file.directory", fmt::format("cannot make the folder '{}': {}", place_.string(), error.message()));
+    if (error)
+      return fail("file.directory", fmt::format("cannot make the folder '{}': {}", place_.string(), error.message()), {},
+                  "choose a place where you may write");
     owned_ = false;
     if (replaces) fs::remove_all(before, error);
     return Success{};
@@ -92,8 +98,8 @@ Status checkPlace(const fs::path& out, bool replace) {
 Status copyTokenizer(const fs::path& from, const fs::path& to) {
   for (const char* name : kTokenizerFiles) {
     if (!isThere(from / name)) continue;
-    LS_TRY(const std::vector<std::byte> bytes, io::readFile(from / name));
-    LS_CHECK(io::writeFileAtomically(to / name, bytes));
+    LS_TRY(const std::string bytes, io::readRegularTextFile(from / name, kMostCopiedBytes));
+    LS_CHECK(io::writeFileAtomically(to / name, std::string_view(bytes)));
   }
   return Success{};
 }

@@ -37,6 +37,12 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
 
 std::string_view toString(AnswerEnd end) { return wordsOf(end).name; }
 
+Status AnswerOptions::check() const {
+  if (tokens < 1) return console::usage("value", "--tokens is less than 1");
+  if (std::ranges::find(stops, "") != stops.end()) return console::usage("value", "--stop is empty", "give it a text, or leave it out");
+  return Success{};
+}
+
 Result<Answer> answerTo(const TextModelFiles& files, llm::Generator& generator, const llm::TokenList& prompt,
                         const AnswerOptions& options) {
   Answer answer;

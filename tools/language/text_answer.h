@@ -26,6 +26,8 @@ struct AnswerOptions {
   bool shows_special = false;                             ///< special tokens are text, too
   const std::atomic<bool>* interrupted = nullptr;         ///< looked at after each token
   std::function<void(std::string_view text)> write = {};  ///< gets the text piece by piece
+  /// What a user says of them. code "usage.value"
+  [[nodiscard]] Status check() const;
 };
 
 struct Answer {

@@ -25,8 +25,15 @@ void TextModelChoices::addPaceTo(console::Options& options) {
                 "tokens that a device makes before the host looks at them, where it makes so many in a twentieth of a second");
 }
 
-Status TextModelChoices::check() const {
+Status checkContext(int64_t context) {
+  constexpr int64_t kMost = int64_t{1} << 24;  // as for the number of a config
   if (context < 0) return console::usage("value", "--context is less than 0");
+  if (context > kMost) return console::usage("value", fmt::format("--context is more than {}", kMost));
+  return Success{};
+}
+
+Status TextModelChoices::check() const {
+  LS_CHECK(checkContext(context));
   if (tokens_per_submission < 1) return console::usage("value", "--tokens-per-submission is less than 1");
   return Success{};
 }

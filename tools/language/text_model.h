@@ -15,6 +15,9 @@
 
 namespace lockstep::tools {
 
+/// code "usage.value" for a number of positions that nothing has
+Status checkContext(int64_t context);
+
 /// The options that all verbs of language models have.
 struct TextModelChoices {
   std::string folder, device = "auto";

@@ -109,8 +109,12 @@ Result<ExitCode> printModelProfile(const Choices& choices, const ExperimentOptio
 }
 
 Result<ExitCode> printProfile(const Choices& choices, ExperimentOptions options) {
-  if (isLanguageModel(choices.name)) return printModelProfile(choices, options);
-  LS_TRY(const Recipe* recipe, experiment::findRecipe(examples::recipes(), choices.name));
+  std::error_code ignored;
+  const Result<const Recipe*> found = experiment::findRecipe(examples::recipes(), choices.name);
+  // A folder without a config.json is one of a model that lacks it.
+  if (isLanguageModel(choices.name) || (!found.ok() && std::filesystem::is_directory(choices.name, ignored)))
+    return printModelProfile(choices, options);
+  LS_TRY(const Recipe* recipe, found);
   LS_CHECK(experiment::checkData(examples::recipes(), *recipe, options.data));
   LS_TRY(const std::optional<nn::WeightFormat> format, choices.weights.weights());
   LS_TRY(const graph::DType cache, choices.weights.cache());

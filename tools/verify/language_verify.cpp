@@ -130,12 +130,31 @@ std::vector<Made> runBatch(SequenceRuns& runs, const std::vector<LanguagePrompt>
   return all;
 }
 
-/// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. So there are
-/// two things that expectations of 16-bit weights may come from.
-llm::LanguageConfig withRoundedFrequencies(llm::LanguageConfig config) {
-  for (llm::RotaryConfig& rotary : config.ropes)
-    rotary.frequencies = io::Array::from(config.dtype, {rotary.dims / 2}, rotary.radians()).toDoubles();
-  return config;
+/// A model that the expectations of 16-bit weights may come from.
+struct Reading {
+  llm::LanguageConfig config;
+  std::string note;
+};
+
+/// Module.bfloat16() of PyTorch rounds the rotary frequencies, too, where a model that is loaded in bf16 keeps them in f32. And what
+/// embeddings of Gemma are multiplied with has the type that is computed in, which for expectations may be wider than that of the weights.
+std::vector<Reading> readingsOf(const llm::LanguageConfig& config) {
+  std::vector<Reading> readings{{config, ""}};
+  if (config.dtype == io::ElementType::F32) return readings;
+  if (!config.ropes.empty()) {
+    Reading rounded{config, fmt::format("with rotary frequencies rounded to {}", io::toString(config.dtype))};
+    for (llm::RotaryConfig& rotary : rounded.config.ropes)
+      rotary.frequencies = io::Array::from(config.dtype, {rotary.dims / 2}, rotary.radians()).toDoubles();
+    readings.push_back(std::move(rounded));
+  }
+  if (config.embedding_scale == 1) return readings;
+  for (size_t i = 0, count = readings.size(); i < count; ++i) {
+    Reading exact = readings[i];
+    exact.config.embedding_scale = std::sqrt(static_cast<double>(config.width));
+    exact.note += fmt::format("{}embeddings times a number that is not rounded", exact.note.empty() ? "with " : " and ");
+    readings.push_back(std::move(exact));
+  }
+  return readings;
 }
 
 double distanceOf(LanguageRuns& runs, const LanguagePrompt& prompt) {
@@ -206,19 +225,20 @@ Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& de
   const std::vector<LanguagePrompt>& prompts = expected.prompts;
   int64_t longest = 0;
   for (const LanguagePrompt& prompt : prompts) longest = std::max(longest, std::ssize(prompt.ids) + std::ssize(prompt.greedy));
-  std::unique_ptr<LanguageRuns> runs = makeLanguageRuns(config, stored, device, longest);
+  std::unique_ptr<LanguageRuns> runs;
   const LanguagePrompt& far = *std::ranges::max_element(prompts, {}, [](const LanguagePrompt& prompt) { return prompt.ids.size(); });
-  bool as_expected = distanceOf(*runs, far) <= kTolerance;
-  if (!as_expected && config.dtype != io::ElementType::F32 && !config.ropes.empty()) {
-    const llm::LanguageConfig other = withRoundedFrequencies(config);
-    std::unique_ptr<LanguageRuns> rounded = makeLanguageRuns(other, stored, device, longest);
-    if (distanceOf(*rounded, far) <= kTolerance) {
-      runs = std::move(rounded);
-      config = other;
-      as_expected = true;
-      expected.note = fmt::format("with rotary frequencies rounded to {}, as the expected logits have them", io::toString(config.dtype));
-    }
+  double least = INFINITY;
+  for (const Reading& reading : readingsOf(config)) {
+    std::unique_ptr<LanguageRuns> its = makeLanguageRuns(reading.config, stored, device, longest);
+    const double distance = distanceOf(*its, far);
+    if (runs && distance >= least) continue;
+    least = distance;
+    runs = std::move(its);
+    config = reading.config;
+    expected.note = reading.note.empty() ? "" : reading.note + ", as the expected logits have them";
+    if (least <= kTolerance / 10) break;  // the others are further
   }
+  const bool as_expected = least <= kTolerance;
   const std::unique_ptr<LanguageRuns> evaluated =
       kept.areSaid() ? makeLanguageRuns(config, stored, "evaluate", longest) : std::unique_ptr<LanguageRuns>();
   if (!as_expected && format && !format->isF32()) expectEvaluated(expected, *evaluated);
