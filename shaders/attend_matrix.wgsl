@@ -24,6 +24,7 @@ override causal: bool = false;  // query t sees keys 0 .. t + offset only
 override offset: u32 = 0;
 override scale: f32 = 1;
 override masked: bool = false;
+override past: bool = false;    // with causal: the queries are the last of a number of keys that is a value
 override lanes: u32 = 32;       // of a subgroup
 override subgroups: u32 = 1;
 override sub_rows: u32 = 16;    // a multiple of unit_m
@@ -78,6 +79,7 @@ fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
+fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_out4(batch: u32, query: u32, d: u32, value: vec4<f32>) {}
 fn store_lse(batch: u32, query: u32, value: f32) {}
@@ -94,6 +96,12 @@ var<workgroup> k_factors: array<f32, scaled>;
 var<workgroup> v_exponents: array<i32, scaled>;
 var<workgroup> v_most: atomic<u32>;  // the largest exponent so far
 var<workgroup> is_special: atomic<u32>;
+var<workgroup> keys_before: i32;  // the first query, which may be beyond the first key
+
+// Keys from the first one on that a query sees, if so many are before the first query.
+fn seen_by(query: u32, before: i32) -> u32 {
+  return select(keys, u32(clamp(i32(query) + 1 + before, 0, i32(keys))), causal);
+}
 
 // Elements past the width are 0, and rows past the last one. What is loaded in their place is not used: loads have no condition.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
@@ -210,15 +218,22 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
   // The last queries, which see most keys, begin first.
   let first_query = (tiles - 1 - min(place / batches, tiles - 1)) * rows;
   let of_keys = batch / group;
-  let end = select(keys, min(keys, first_query + rows + offset), causal);
+  var before = i32(offset);
+  if (past) {
+    if (member == 0) {
+      keys_before = clamp(load_length(batch), 0, i32(keys)) - i32(queries);
+    }
+    before = workgroupUniformLoad(&keys_before);
+  }
+  let end = seen_by(first_query + rows - 1, before);
   let lane = member % lanes;
   let sub_row = member / lanes * sub_rows;
   let my_query = first_query + sub_row;
-  let my_end = select(keys, min(keys, my_query + sub_rows + offset), causal);
+  let my_end = seen_by(my_query + sub_rows - 1, before);
   // Powers of two are taken of scores times this; its sign is given to the queries.
   let steepness = abs(scale) * log2_e;
   // Where this is false, the weight of a hidden score, which is the lowest, is 0 by itself: each row sees the first key, whose score is higher.
-  let selects_weights = masked | (steepness < 0x1p-16f);
+  let selects_weights = masked | past | (steepness < 0x1p-16f);
 
   for (var i = member; i < scaled_rows; i += members) {
     q_factors[i] = 1;
@@ -345,7 +360,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       }
     }
     // Whether some row of the workgroup does not see some of these keys, whose values must not count, whatever they are.
-    let hides_some = causal && first + tile > first_query + offset + 1;
+    let hides_some = causal && first + tile > seen_by(first_query, before);
     for (var h = 0u; h < v_held; h++) {
       let i = h * members + member;
       let row = i / value_lanes;
@@ -432,7 +447,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       var weights: array<subgroup_matrix_left<f16, unit, unit_m>, parts * down * across>;
       for (var i = 0u; i < down; i++) {
         let least_query = my_query + i * unit_m;
-        let hides = first + tile > keys || (causal && first + tile > least_query + offset + 1);
+        let hides = first + tile > seen_by(least_query, before);
         for (var j = 0u; j < across; j++) {
           for (var e = 0u; e < held; e++) {
             let column = j * unit + subgroupMatrixColumn(scores[i * across + j], e);
@@ -451,7 +466,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
             for (var e = 0u; e < held; e++) {
               let key = first + j * unit + subgroupMatrixColumn(scores[i * across + j], e);
               let query = least_query + subgroupMatrixRow(scores[i * across + j], e);
-              scores[i * across + j][e] = select(lowest, scores[i * across + j][e], (key < keys) & (!causal | (key <= query + offset)));
+              scores[i * across + j][e] = select(lowest, scores[i * across + j][e], key < seen_by(query, before));
             }
           }
         }
@@ -490,7 +505,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
             if (selects_weights && hides) {
               let key = first + j * unit + subgroupMatrixColumn(scores[i * across + j], e);
               let query = least_query + subgroupMatrixRow(scores[i * across + j], e);
-              weight = select(0, weight, (key < keys) & (!causal | (key <= query + offset)));
+              weight = select(0, weight, key < seen_by(query, before));
             }
             sum += weight;
             scores[i * across + j][e] = nearest(weight);
@@ -560,7 +575,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) m
       var most = lowest;
       var all = 0.0;
       var sum = vec4<f32>();
-      for (var key = 0u; key < select(keys, min(keys, row + offset + 1), causal); key++) {
+      for (var key = 0u; key < seen_by(row, before); key++) {
         var score = 0.0;
         for (var c = 0u; c < width; c += 4) {
           let x = quad_of_q(batch, row, c) * (scale * log2_e);

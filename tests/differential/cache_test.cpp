@@ -13,6 +13,7 @@
 #include "frontend/train/templates.h"
 #include "tests/differential/compare.h"
 #include "tests/differential/leaf_values.h"
+#include "tests/differential/matrix_devices.h"
 
 namespace lockstep {
 namespace {
@@ -345,6 +346,39 @@ TEST(Cache, attention_sees_the_positions_that_are_there) {
       expectClose(runGraph(graph, values, {.device = device, .opened = openedDevice(device)}), want, 4e-6, device);
       const detail::Device gpu = asGpu(*openedDevice(device));
       expectClose(runGraph(graph, values, {.device = device, .opened = &gpu}), want, 4e-6, device + " as a GPU");
+    }
+  }
+}
+
+/// Workgroups of matrix units end with the last key that their queries see.
+TEST(Cache, many_queries_by_matrix_units) {
+  struct Empty : Module {
+  } model;
+  constexpr int64_t kRows = 2, kQueries = 259, kPositions = 403;
+  const graph::Graph graph =
+      traced(&model,
+             {{"q", f32(kRows, 4, kQueries, 16)},
+              {"k", f32(kRows, 2, kPositions, 16)},
+              {"v", f32(kRows, 2, kPositions, 16)},
+              {"length", i32(kRows)}},
+             [](const Inputs& in) { return Outputs(scaled_dot_product_attention(in["q"], in["k"], in["v"], {.length = in["length"]})); });
+  const graph::LeafValues given = leafValues(graph, 0.5);
+  for (const bool has_rest : {false, true}) {
+    for (const std::vector<double>& lengths : {std::vector<double>{259, 300}, {403, 321}}) {
+      graph::LeafValues values = given;
+      values["length"].data = lengths;
+      for (const char* name : {"k", "v"}) {
+        std::vector<double>& data = values[name].data;
+        for (size_t i = 0; has_rest && i < data.size(); ++i) {
+          const auto place = static_cast<double>(i / 16 % kPositions);
+          if (place >= lengths[i / (2 * kPositions * 16)]) data[i] = std::numeric_limits<double>::quiet_NaN();
+        }
+      }
+      const std::vector<graph::Tensor> want = runGraph(graph, values);
+      for (const std::string& device : devicesWithMatrices()) {
+        const detail::Device units = withUnits(*openedDevice(device), 8);
+        expectClose(runGraph(graph, values, {.device = device, .opened = &units}), want, 4e-6, device);
+      }
     }
   }
 }

@@ -74,6 +74,28 @@ TEST(MatrixAttention, goes_to_the_units_forward_and_backward) {
   EXPECT_EQ(kernels({.width = 64, .value_width = 128}, unitsProfile()).size(), 1u);
 }
 
+TEST(MatrixAttention, chunks_of_a_prompt_go_to_the_units) {
+  const auto kernelsOf = [](int64_t queries, int64_t window) {
+    graph::Builder b;
+    const auto operand = [&](std::string name, std::vector<int64_t> shape, DType dtype) {
+      return b.make("input", {}, {{"name", std::move(name)}, {"shape", std::move(shape)}, {"dtype", dtype}});
+    };
+    const std::vector<ValueId> operands{operand("q", {8, queries, 64}, DType::F32), operand("k", {8, 1024, 64}, DType::F32),
+                                        operand("v", {8, 1024, 64}, DType::F32), operand("length", {}, DType::I32)};
+    b.output(graph::OutputKind::Result, "y", b.make("cached_attention", operands, {{"scale", 0.125}, {"window", window}}));
+    passes::CompileOptions options;
+    options.profile = unitsProfile();
+    options.templates = detail::templateSource();
+    const passes::Compiled compiled = passes::compile(b.take(), options).orThrow();
+    return std::ranges::count_if(compiled.program.kernels, [](const program::Kernel& kernel) {
+      return kernel::hasSubgroupMatrices(std::get<kernel::Module>(kernel.code));
+    });
+  };
+  EXPECT_EQ(kernelsOf(512, 0), 1);
+  EXPECT_EQ(kernelsOf(64, 0), 0) << "8 workgroups";
+  EXPECT_EQ(kernelsOf(512, 100), 0);
+}
+
 TEST(MatrixAttention, other_templates_stay_where_units_have_too_little_to_do) {
   EXPECT_TRUE(kernels({.queries = 8, .keys = 8}, unitsProfile()).empty());
   program::DeviceProfile strict = unitsProfile();

@@ -10,8 +10,6 @@ constexpr std::string_view kName = "cached_attention";
 
 /// Queries up to which each of them goes over the cache by itself; more share what they read.
 constexpr int64_t kFewQueries = 16;
-/// Queries from which on the kernel over all keys has work for many units, by matrix units where there are some.
-constexpr int64_t kManyQueries = 256;
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   LS_TRY(const AttentionExtents e, checkCachedAttention(kName, c));
@@ -82,10 +80,8 @@ constexpr TemplateChoice kChoice{.name = "cached_attention", .build = build, .sa
 
 /// Reads what the queries see and no more, where the decomposition reads all of the cache and keeps the scores of some.
 std::vector<ValueId> buildChunk(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
-  const int64_t queries = queriesOf(b, operands[0]);
-  const bool is_plain = windowOf(node) == 0 && softCapOf(node) == 0;
-  if (queries <= kFewQueries || (is_plain && queries >= kManyQueries)) return {};
-  return b.makeAll("attend_chunk", {operands.begin(), operands.end()}, templateAttributes(node));
+  if (queriesOf(b, operands[0]) <= kFewQueries) return {};
+  return b.makeAll("attend_chunk", {operands.begin(), operands.end()}, node.attributes);
 }
 constexpr TemplateChoice kChunkChoice{.name = "chunk_attention",
                                       .build = buildChunk,

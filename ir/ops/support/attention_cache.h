@@ -16,6 +16,9 @@ inline constexpr ConstantList<Constraint> kCachedAttentionConstraints{
     {"C1", kAttentionTypes}, {"C2", kAttentionLeading}, {"C3", kAttentionWidths}, {"C4", kAttentionHeads},
     {"C5", kCacheLength},    {"C6", kAttentionScale},   {"C7", kCacheScores}};
 
+/// Queries from which on workgroups by matrix units, which take 64 of them, have work for many units.
+inline constexpr int64_t kManyCachedQueries = 256;
+
 inline constexpr AttributeDef kWindowAttribute{"window", AttributeKind::Integer, "keys up to its own that a query sees; 0: all", false},
     kSoftCapAttribute{"soft_cap", AttributeKind::Float, "scores s become c tanh(s / c); 0: they stay as they are", false};
 int64_t windowOf(const Node& node);
