@@ -12,11 +12,24 @@
 
 namespace lockstep::tools {
 
+namespace {
+
+Result<Precision> promptPrecision(const std::string& word) {
+  if (word == "f32") return Precision{};
+  if (word == "bf16") return mixed(DType::BF16);
+  if (word == "f16") return mixed(DType::F16);
+  return console::usage("value", fmt::format("--prompt-precision '{}' is no type of products", word), "it is f32, f16 or bf16");
+}
+
+}  // namespace
+
 void TextModelChoices::addTo(console::Options& options) {
   options.argument(folder, "DIR", "a folder with config.json, weights as safetensors, and tokenizer.json");
   options.value(device, "--device", console::kDevices);
   weights.addTo(options);
   options.value(context, "--context", "room for so many tokens; 0: what the model was made for, at most 4096");
+  options.value(prompt_precision, "--prompt-precision", "of products over a prompt: f32, f16 or bf16");
+  options.choices("--prompt-precision", {"f32", "f16", "bf16"});
 }
 
 void TextModelChoices::addPaceTo(console::Options& options) {
@@ -35,6 +48,7 @@ Status checkContext(int64_t context) {
 Status TextModelChoices::check() const {
   LS_CHECK(checkContext(context));
   if (tokens_per_submission < 1) return console::usage("value", "--tokens-per-submission is less than 1");
+  LS_CHECK(promptPrecision(prompt_precision));
   return Success{};
 }
 
@@ -68,6 +82,7 @@ Result<llm::TokenList> TextModelFiles::encode(const std::string& text, const tex
 Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextModelChoices& choices, bool samples) {
   LS_TRY(const std::optional<nn::WeightFormat> format, choices.weights.weights());
   LS_TRY(const graph::DType cache, choices.weights.cache());
+  LS_TRY(const Precision prompt_precision, promptPrecision(choices.prompt_precision));
   LS_TRY(llm::LanguageConfig config, llm::withFormat(files.config, format));
   fmt::print(stderr, "compiling a {} model of {:.3g} million parameters, kept as {}\n", config.family,
              static_cast<double>(llm::parameterCount(config)) / 1e6, toString(config.weights));
@@ -86,6 +101,7 @@ Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextMode
                                .positions = choices.context,
                                .vocabulary = ids,
                                .tokens_per_submission = choices.tokens_per_submission,
+                               .prompt_precision = prompt_precision,
                                .cache = cache,
                                .samples = samples},
                               progress);

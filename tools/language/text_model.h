@@ -24,6 +24,7 @@ struct TextModelChoices {
   WeightChoices weights = {};
   int64_t context = 0;  ///< positions; 0: those of the model, at most 4096
   int64_t tokens_per_submission = 1;
+  std::string prompt_precision = "f32";
   void addTo(console::Options& options);
   /// Of verbs that write texts.
   void addPaceTo(console::Options& options);
