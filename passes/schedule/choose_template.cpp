@@ -173,8 +173,17 @@ std::optional<PlanChoice> digits(const PlanQuery& q, const TemplateShape& shape,
   DigitsPlan plan{.lanes = lanes, .vector = vectorOf(shape)};
   const int64_t most = lanes == 1 ? cost::kStreamLanesCpu : cost::kDigitSubgroups;
   while (plan.subgroups < most && 2 * plan.subgroups * lanes <= mostInvocations(profile)) plan.subgroups *= 2;
+  // Each workgroup makes the digits of x, which takes as long as its rows do where they are few.
   plan.sub_rows = lanes == 1 ? 1 : cost::kDigitRows;
-  while (plan.sub_rows > 1 && shape.run < plan.sub_rows * plan.subgroups * profile.parallel_units) plan.sub_rows /= 2;
+  const bool has_more = lanes > 1 && 2 * plan.subgroups * lanes <= mostInvocations(profile);
+  const auto fillsUnits = [&](int64_t subgroups) { return shape.run >= plan.sub_rows * subgroups * profile.parallel_units; };
+  if (has_more && fillsUnits(2 * plan.subgroups)) {
+    plan.subgroups *= 2;
+  } else {
+    while (plan.sub_rows > 1 && !fillsUnits(plan.subgroups)) plan.sub_rows /= 2;
+    const bool nearly = 8 * shape.run >= 7 * plan.sub_rows * 2 * plan.subgroups * int64_t{profile.parallel_units};
+    if (has_more && plan.sub_rows < cost::kDigitRows && nearly) plan.subgroups *= 2;
+  }
   const int64_t pieces = divideUp(shape.length, 4);
   const int64_t lane_pieces = divideUp(pieces, lanes);
   const bool at_once = lane_pieces * plan.sub_rows <= cost::kAllDigitLoads;
