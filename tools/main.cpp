@@ -111,6 +111,25 @@ Result<ExitCode> dispatch(Arguments arguments) {
   return usage("verb", fmt::format("there is no verb '{}'", name), suggest(name, names));
 }
 
+/// Whether a place is in this program or the library, which are nothing that the user could change.
+bool isOwn(const Location& where) {
+  const std::string_view file = where.file;
+  const bool is_source = file.ends_with(".cpp") || file.ends_with(".h");
+  return is_source && (file.starts_with("tools/") || file.starts_with("frontend/") || file.starts_with("/usr/include/"));
+}
+
+Result<ExitCode> dispatchWithoutOwnPlaces(Arguments arguments) {
+  try {
+    return dispatch(arguments);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> diagnostics = error.diagnostics();
+    for (Diagnostic& diagnostic : diagnostics) {
+      if (isOwn(diagnostic.where)) diagnostic.where = {};
+    }
+    throw Error(std::move(diagnostics), error.exitCode());
+  }
+}
+
 std::string started_as = "lockstep";
 
 }  // namespace
@@ -124,6 +143,6 @@ std::span<const Verb> verbs() { return kVerbs; }
 int main(int argc, char** argv) {
   return lockstep::console::guardedMain(argc, argv, [&](lockstep::tools::Arguments arguments) {
     if (argc > 0) lockstep::tools::started_as = argv[0];
-    return lockstep::tools::dispatch(arguments);
+    return lockstep::tools::dispatchWithoutOwnPlaces(arguments);
   });
 }

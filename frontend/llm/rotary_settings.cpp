@@ -147,7 +147,10 @@ Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, Scaled& scal
   LS_TRY(const std::string type, scaling.text("rope_type", older));
   LS_CHECK(scaleAs(type, scaling, defaults, scaled));
   const RotaryConfig& rotary = scaled.rotary;
-  if (!isPositive(rotary.amplitude))
+  const auto is_number = [](double one) { return std::isfinite(one); };
+  if (!std::ranges::all_of(rotary.frequencies, is_number))
+    return scaling.wrong(fmt::format("{} scaling makes frequencies that are not finite", type), "factors are not that small");
+  if (!isPositive(rotary.amplitude * rotary.amplitude))
     return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("attention_factor"), rotary.amplitude));
   return Success{};
 }

@@ -53,6 +53,9 @@ TEST(RotarySettings, scalings_that_are_not_supported_are_refused) {
       const char* scaling :
       {R"("rope_scaling": {"type": "ntk", "factor": 4.0})", R"("rope_scaling": {"type": "yarn", "factor": -4.0})",
        R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 0})",
+       R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 1e200})",
+       R"("rope_scaling": {"type": "linear", "factor": 1e-310})",
+       R"("rope_scaling": {"type": "longrope", "short_factor": [1e-310, 1, 1, 1], "long_factor": [1, 1, 1, 1]})",
        R"("rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 0})",
        R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 1, 1, 1]})",
        R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 0], "long_factor": [1, 1, 1, 1]})",

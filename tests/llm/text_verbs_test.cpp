@@ -277,6 +277,8 @@ TEST_F(TextVerbs, what_is_wrong_is_said) {
   values_.at("norm.g")[3] = std::numeric_limits<float>::quiet_NaN();
   write("model");
   expectError("generate", "--prompt ab", 5, "language_model.logits");
+  // Not a line of the program.
+  EXPECT_EQ(run("generate", "--prompt ab").err.find(".cpp"), std::string::npos);
   std::filesystem::remove(scratch_ / "model/tokenizer.json");
   expectError("generate", "--prompt ab", 4, "language_model.tokenizer");
   std::filesystem::create_directory(scratch_ / "model/tokenizer.json");
