@@ -73,17 +73,41 @@ uint64_t bytesOf(const passes::Compiled& compiled, program::ArenaRole role) {
   return bytes;
 }
 
+/// Of this shape Llama-3.2-1B has 16 layers.
+LanguageConfig llama(int64_t layers) {
+  return configOf(fmt::format(R"({{"model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "num_hidden_layers": {},
+      "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192, "max_position_embeddings": 8192,
+      "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true}})",
+                              layers));
+}
+
 /// Per layer: norm, q, k, v and rotary positions; attention; o with its residual, and the rows of the cache; norm, gate and up; down.
 TEST(DecodePlans, a_token_takes_few_dispatches_and_levels) {
-  const GeneratorOptions options{.positions = 1024, .chunk = 1};
-  const passes::Compiled all = compiled(qwen(24), options);
-  const std::string list = listOf(compiled(qwen(2), options));
-  EXPECT_LE(all.plan.dispatches, 150u) << list;
-  EXPECT_LE(all.plan.levels, 125u) << list;
-  EXPECT_LE(bytesOf(all, program::ArenaRole::Output), 64u);
-  EXPECT_EQ(labelled(all, "attend_cache"), 24);
-  // Layers share their kernels.
-  EXPECT_EQ(all.plan.distinct_kernels, compiled(qwen(3), options).plan.distinct_kernels);
+  for (const char* format : {"f32", "bf16", "f16"}) {
+    LanguageConfig config = qwen(24), short_config = qwen(2), other = qwen(3);
+    for (LanguageConfig* one : {&config, &short_config, &other}) one->weights = nn::WeightFormat::parse(format).orThrow();
+    const GeneratorOptions options{.positions = 1024, .chunk = 1, .cache = config.weights.dtype()};
+    const passes::Compiled all = compiled(config, options);
+    const std::string list = format + std::string("\n") + listOf(compiled(short_config, options));
+    EXPECT_LE(all.plan.dispatches, 150u) << list;
+    EXPECT_LE(all.plan.levels, 125u) << list;
+    EXPECT_LE(bytesOf(all, program::ArenaRole::Output), 64u);
+    EXPECT_EQ(labelled(all, "attend_cache"), 24);
+    // Layers share their kernels.
+    EXPECT_EQ(all.plan.distinct_kernels, compiled(other, options).plan.distinct_kernels);
+  }
+}
+
+/// What a norm and a product of one row sum over is not taken apart, although a kernel before it has rows of the same size.
+TEST(DecodePlans, products_of_a_row_stay_whole) {
+  LanguageConfig config = llama(4);
+  config.weights = nn::WeightFormat::parse("bf16").orThrow();
+  GeneratorOptions options{.positions = 1024, .chunk = 1, .cache = graph::DType::BF16};
+  const passes::Compiled one = compiled(config, options);
+  EXPECT_LE(one.plan.levels, 5u * 4 + 5) << listOf(one);
+  EXPECT_LT(one.plan.workspace_bytes, 1u << 20) << "logits, and no partial sums";
+  options.tokens_per_submission = 8;
+  EXPECT_LT(compiled(config, options).plan.workspace_bytes, 2u << 20);
 }
 
 /// Of all commands.
