@@ -6,6 +6,7 @@
 // No rule may close a cycle: a source that also reaches its target through a third cluster stays (a detour).
 #include <algorithm>
 
+#include "passes/cost.h"
 #include "passes/fuse/cluster_state.h"
 #include "passes/fuse/views.h"
 #include "passes/visits.h"
@@ -142,6 +143,23 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
   return reader;
 }
 
+/// Whether the reader is a template of a few rows split among invocations, each of which loads what the cluster makes before all else: it
+/// waits less for a few operations more than for another kernel.
+bool readsOnce(const ClusterState& state, int32_t reader, const Cluster& cluster) {
+  const Graph& graph = state.graph;
+  const auto isSplit = [&](NodeId member) {
+    const auto* lowering = std::get_if<TemplateLowering>(&*graph[member].op->lower);
+    if (lowering == nullptr) return false;
+    const ValueId first = graph[member].operands[0];
+    const auto makesFirst = [&](NodeId id) {
+      return std::ranges::any_of(graph[id].results, [&](ValueId made) { return throughViews(graph, first).base == made; });
+    };
+    return lowering->shape(graph, graph[member]).form == TemplateForm::Split && std::ranges::any_of(cluster.members, makesFirst) &&
+           graph.shapeOf(first).elementCount() <= cost::kMostSplitPrologue;
+  };
+  return std::ranges::any_of(state.cluster(reader).members, isSplit);
+}
+
 /// Whether the reader may compute what it reads of the cluster again in each of its loads.
 bool isCheapInLoads(const ClusterState& state, int32_t reader, int32_t c) {
   if (state.cluster(reader).kind != GroupKind::Contract) return true;
@@ -194,8 +212,8 @@ void absorbPrologues(ClusterState& state) {
     if (cluster.dead || cluster.kind != GroupKind::Map) continue;
     int32_t reader = onlyReader(state, cluster);
     if (reader < 0 || state.links.readsStored(reader, static_cast<int32_t>(c))) continue;
-    GroupKind kind = state.cluster(reader).kind;
-    if (kind != GroupKind::Contract && kind != GroupKind::Columns) continue;
+    const GroupKind kind = state.cluster(reader).kind;
+    if (kind != GroupKind::Contract && kind != GroupKind::Columns && !readsOnce(state, reader, cluster)) continue;
     if (!isCheapInLoads(state, reader, static_cast<int32_t>(c))) continue;
     const std::vector<int32_t> source{static_cast<int32_t>(c)};
     if (state.fitsWith(source, reader)) state.moveInto(source, reader);

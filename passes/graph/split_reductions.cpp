@@ -101,6 +101,10 @@ struct Splitter {
   /// Of a product of one row with weights, made of sums by columns: whether a matrix is the weights with each row times a number, or such
   /// numbers alone, as for the norm of that row.
   [[nodiscard]] bool isOfOneRow(ValueId matrix) const {
+    int stored = 0;
+    return isOfOneRow(matrix, stored) && stored <= 1;
+  }
+  bool isOfOneRow(ValueId matrix, int& stored) const {
     const Node& node = graph.definition(matrix);
     const int64_t elements = graph.shapeOf(matrix).elementCount();
     if (std::holds_alternative<ViewLowering>(*node.op->lower))
@@ -109,9 +113,14 @@ struct Splitter {
     const auto isStored = [&](ValueId operand) {
       const Node& its = graph.definition(throughViews(graph, operand).base);
       const Node& made = its.operands.size() == 1 ? graph.definition(throughViews(graph, its.operands[0]).base) : its;  // widened
-      return leafKind(made) != LeafKind::None && leafKind(made) != LeafKind::Constant;  // in a loop weights are inputs
+      // In a loop weights are inputs.
+      return leafKind(made) != LeafKind::None && leafKind(made) != LeafKind::Constant;
     };
-    return !node.operands.empty() && std::ranges::all_of(node.operands, [&](ValueId x) { return isStored(x) || isOfOneRow(x); });
+    return !node.operands.empty() && std::ranges::all_of(node.operands, [&](ValueId operand) {
+      if (graph.shapeOf(throughViews(graph, operand).base).elementCount() < elements) return true;
+      stored += isStored(operand) ? 1 : 0;
+      return isStored(operand) || isOfOneRow(operand, stored);
+    });
   }
 
   /// Beside reductions over the rows of the same space: as many parts as workgroups that stay on their units, so that a kernel that holds

@@ -84,12 +84,20 @@ bool fits(const PlanQuery& q, const ColumnSpace& space, const ColumnsPlan& plan)
          roundsOf(space, plan.lanes, plan.unroll) <= plannedRounds(q.profile) && divideUp(space.length, plan.lanes) <= kLongestSum;
 }
 
+/// Whether something that all columns share is multiplied with them, as in a product of one row.
+bool isProductOfRow(const PlanQuery& q, const ColumnSpace& space) {
+  return std::ranges::any_of(q.body.body().nodes, [&](graph::NodeId id) {
+    return leafKind(q.body[id]) != LeafKind::None && q.body.shapeOf(q.body[id].results[0]).elementCount() == space.length;
+  });
+}
+
 /// Columns that are long and few: workgroups of narrow pieces of a row, so that there are enough of them, with many lanes per column. All
 /// that an invocation loads in a round is under way at once.
 std::optional<ColumnsPlan> planOfFewLong(const PlanQuery& q, const ColumnSpace& space) {
   const program::DeviceProfile& profile = q.profile;
   if (profile.style != ExecutionStyle::Gpu || !space.keeps_last || space.inner > 0 || space.length < cost::kShortestInner)
     return std::nullopt;
+  if (!isProductOfRow(q, space)) return std::nullopt;
   const int64_t vector = vectorElements(q, space.shape.elementCount()) / 2;
   if (vector < space.words || space.shape.extents().back() % vector != 0) return std::nullopt;
   ColumnsPlan plan{.width = cost::kNarrowColumns, .vector = vector};

@@ -98,6 +98,16 @@ TEST(DecodePlans, a_token_takes_few_dispatches_and_levels) {
   }
 }
 
+/// Of this shape Llama-3.1-8B has 32 layers. Its queries are too many to be turned in their product, and are where attention reads them.
+TEST(DecodePlans, attention_turns_queries_that_it_reads) {
+  LanguageConfig config = configOf(R"({"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 3,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192,
+      "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": false})");
+  config.weights = nn::WeightFormat::parse("bf16").orThrow();
+  const passes::Compiled one = compiled(config, {.positions = 1024, .chunk = 1, .cache = graph::DType::BF16});
+  EXPECT_LE(one.plan.levels, 5u * 3 + 5) << listOf(one);
+}
+
 /// What a norm and a product of one row sum over is not taken apart, although a kernel before it has rows of the same size.
 TEST(DecodePlans, products_of_a_row_stay_whole) {
   LanguageConfig config = llama(4);
@@ -277,9 +287,10 @@ std::vector<std::vector<double>> logitsOf(GraphRunner& runner, int64_t runs, int
 
 /// Logits of a model with random weights on devices beside those of the evaluator.
 void expectRight(const LanguageConfig& config, const GeneratorOptions& options, const program::DeviceProfile& profile,
-                 const std::vector<std::string>& devices) {
+                 const std::vector<std::string>& devices, const std::vector<std::string>& disabled = {}) {
   passes::CompileOptions how;
   how.templates = detail::templateSource();
+  how.disabled = disabled;
   const graph::Graph graph = traced(config, options, options.chunk);
   ValueMap values;
   for (const auto& [name, its] : testing::randomValues(config)) {
@@ -308,6 +319,10 @@ void expectRight(const LanguageConfig& config, const GeneratorOptions& options, 
 
 TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
   for (const LanguageConfig& config : wideConfigs()) expectRight(config, {.positions = 16, .chunk = 1}, largeProfile(), testing::devices());
+}
+
+TEST(DecodePlans, tokens_are_right_where_attention_turns_its_queries) {
+  expectRight(wideConfigs().front(), {.positions = 16, .chunk = 1}, largeProfile(), {"reference"}, {"reorderSums"});
 }
 
 /// The reference has any subgroups.
