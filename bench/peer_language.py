@@ -10,12 +10,12 @@ import time
 import torch
 import torch.nn.functional as F
 
-import torch._dynamo
-
 import peer  # noqa: F401  its settings: f32 without TF32
 
-torch._dynamo.config.recompile_limit = 64  # one for each model, batch and length
 SHORT, COMPILES = '--short' in sys.argv, '--no-compile' not in sys.argv
+if COMPILES:
+    import torch._dynamo
+    torch._dynamo.config.recompile_limit = 64  # one for each model, batch and length
 DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'
 DTYPE = torch.float32 if '--f32' in sys.argv else torch.bfloat16
 #        layers, width, heads, heads of keys, their width, inner width, tokens, base of the angles, biases of q k v, tied head
