@@ -133,7 +133,7 @@ void printProfile(const std::string& name, const Run& run, const Before& before,
   fmt::print("{}\n", lockstep::tools::profileText(profile, {}));
 }
 
-/// By a token: all weights, but of a table that is no head a row; and the keys and values so far.
+/// What a token reads: all weights, but only one row of a table of tokens that is not the head as well; and the keys and values so far.
 uint64_t bytesRead(const llm::Generator& generator, const llm::LanguageConfig& config, const Run& run, int64_t before) {
   const llm::GeneratorMemory memory = generator.memory();
   const int64_t bits = run.format.bits() > 0 ? run.format.bits() : 8 * static_cast<int64_t>(lockstep::graph::byteSize(run.format.dtype()));

@@ -135,15 +135,10 @@ class Columns {
   /// one for each sum, after one barrier for all of them.
   std::vector<kernel::ValueId> overSubgroups(std::vector<kernel::ValueId>& sums) {
     const int64_t together = lanesTogether();
-    auto& capabilities = b_.module().capabilities;
-    if (together > 1 && std::ranges::find(capabilities, kernel::Capability::Subgroups) == capabilities.end())
-      capabilities.push_back(kernel::Capability::Subgroups);
-    for (int64_t mask = 1; mask < together; mask *= 2) {
-      for (size_t i = 0; i < sums.size(); ++i) {
-        const kernel::ValueId other = b_.make(Op::SubgroupShuffleXor, {sums[i], b_.u32(unsigned32(mask * plan_.width))});
-        sums[i] = reduceOfSum(i).combine(b_, sums[i], other);
-      }
-    }
+    std::vector<LanePart> parts;
+    for (size_t i = 0; i < sums.size(); ++i) parts.push_back({&reduceOfSum(i), sums[i]});
+    combineInSubgroup(b_, parts, together, plan_.width);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = parts[i].value;
     const int64_t values = valuesPerColumn();
     if (values == 1) return {};
     std::vector<kernel::ValueId> arrays;

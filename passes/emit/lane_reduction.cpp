@@ -36,6 +36,18 @@ ValueId PairwiseReduction::total() {
   return waiting_.front();
 }
 
+void combineInSubgroup(kernel::Builder& b, std::vector<LanePart>& parts, int64_t lanes, int64_t stride) {
+  auto& capabilities = b.module().capabilities;
+  if (lanes > 1 && std::ranges::find(capabilities, kernel::Capability::Subgroups) == capabilities.end())
+    capabilities.push_back(kernel::Capability::Subgroups);
+  for (int64_t mask = 1; mask < lanes; mask *= 2) {
+    for (auto& [reduce, value] : parts) {
+      const ValueId other = b.make(Op::SubgroupShuffleXor, {value, b.u32(unsigned32(mask * stride))});
+      value = reduce->combine(b, value, other);  // it commutes, so both lanes get the same
+    }
+  }
+}
+
 int64_t LaneReduction::words(const Shape& shape, int64_t reductions) {
   const int64_t values = shape.lanes / std::min(shape.lanes, shape.subgroup);
   return values == 1 ? 0 : 2 * reductions * shape.rows * values;
@@ -43,7 +55,7 @@ int64_t LaneReduction::words(const Shape& shape, int64_t reductions) {
 
 void LaneReduction::combine(std::vector<Part>& parts) {
   const int64_t together = std::min(shape_.lanes, shape_.subgroup);
-  overSubgroup(parts, together);
+  combineInSubgroup(b_, parts, together);
   int64_t values = shape_.lanes / together;
   if (values == 1) return;
   const ValueId first = b_.make(Op::Mul, {place_.row, b_.u32(unsigned32(values))});
@@ -74,18 +86,6 @@ void LaneReduction::endRound() {
   if (turn_ % 2 == 0) return;  // the last barrier was that of the other arrays
   b_.makeVoid(Op::WorkgroupBarrier);
   ++turn_;
-}
-
-void LaneReduction::overSubgroup(std::vector<Part>& parts, int64_t lanes) {
-  auto& capabilities = b_.module().capabilities;
-  if (lanes > 1 && std::ranges::find(capabilities, kernel::Capability::Subgroups) == capabilities.end())
-    capabilities.push_back(kernel::Capability::Subgroups);
-  for (int64_t mask = 1; mask < lanes; mask *= 2) {
-    for (auto& [reduce, value] : parts) {
-      const ValueId other = b_.make(Op::SubgroupShuffleXor, {value, b_.u32(unsigned32(mask))});
-      value = reduce->combine(b_, value, other);  // it commutes, so both lanes get the same
-    }
-  }
 }
 
 void LaneReduction::exchange(std::vector<Part>& parts, const Exchange& how) {

@@ -26,6 +26,15 @@ class PairwiseReduction {
   std::vector<kernel::ValueId> waiting_;  ///< one for each bit of the count, the largest first
 };
 
+/// A reduction and what it is of: of one lane, then of its row.
+struct LanePart {
+  const graph::ReduceLowering* reduce;
+  kernel::ValueId value;
+};
+
+/// Combines each part over `lanes` lanes of a subgroup, which are `stride` invocations apart; every lane gets the same bits.
+void combineInSubgroup(kernel::Builder& builder, std::vector<LanePart>& parts, int64_t lanes, int64_t stride = 1);
+
 class LaneReduction {
  public:
   struct Shape {
@@ -35,11 +44,7 @@ class LaneReduction {
   struct Place {
     kernel::ValueId invocation, lane, row;
   };
-  /// A reduction and what it is of: of one lane, then of its row.
-  struct Part {
-    const graph::ReduceLowering* reduce;
-    kernel::ValueId value;
-  };
+  using Part = LanePart;
   LaneReduction(kernel::Builder& builder, Shape shape, Place place) : b_(builder), shape_(shape), place_(place) {}
 
   /// Every lane gets the same bits. At most two barriers, and one where few lanes or subgroups share a row.
@@ -59,7 +64,6 @@ class LaneReduction {
     int64_t count = 1, stride = 1, slots = 1;
   };
   void exchange(std::vector<Part>& parts, const Exchange& how);
-  void overSubgroup(std::vector<Part>& parts, int64_t lanes);
   kernel::ValueId memory(kernel::TypeId type, size_t index, int64_t slots);
 
   kernel::Builder& b_;

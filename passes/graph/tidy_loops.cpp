@@ -150,10 +150,7 @@ class LoopTidier {
     return outside_.at(value);
   }
 
-  /// Unpacking of weights is an op that is decomposed later.
-  static bool isCheap(const Node& node) {
-    return std::holds_alternative<ElementLowering>(*node.op->lower) || std::holds_alternative<DecomposeLowering>(*node.op->lower);
-  }
+  static bool isElementwise(const Node& node) { return std::holds_alternative<ElementLowering>(*node.op->lower); }
   /// Numbers that a kernel makes without reading anything.
   static bool isGenerated(const Node& node) {
     return node.operands.empty() && (leafKind(node) == LeafKind::None || leafKind(node) == LeafKind::Constant);
@@ -162,7 +159,7 @@ class LoopTidier {
   void collectSources(ValueId value, std::set<ValueId>& seen, uint64_t& bytes) const {
     if (!seen.insert(value).second) return;
     const Node& node = definition(value);
-    const bool is_made = leafKind(node) == LeafKind::None && (isCheap(node) || isViewNode(node));
+    const bool is_made = leafKind(node) == LeafKind::None && (isElementwise(node) || isViewNode(node));
     if (!is_made && !isGenerated(node)) bytes += body_.typeOf(value).byteSize();
     if (!is_made) return;
     for (const ValueId operand : node.operands) collectSources(operand, seen, bytes);
@@ -172,7 +169,7 @@ class LoopTidier {
   /// as a table of angles, is kept.
   [[nodiscard]] bool isWidened(ValueId value) const {
     constexpr uint64_t kMostTimesWider = 8;
-    if (!isCheap(definition(value))) return false;
+    if (!isElementwise(definition(value))) return false;
     std::set<ValueId> seen;
     uint64_t sources = 0;
     collectSources(value, seen, sources);

@@ -18,7 +18,7 @@ Result<Precision> promptPrecision(const std::string& word) {
   if (word == "f32") return Precision{};
   if (word == "bf16") return mixed(DType::BF16);
   if (word == "f16") return mixed(DType::F16);
-  return console::usage("value", fmt::format("--prompt-precision '{}' is no type of products", word), "it is f32, f16 or bf16");
+  return console::usage("value", fmt::format("--prompt-precision does not know '{}'", word), "use f32, f16 or bf16");
 }
 
 }  // namespace

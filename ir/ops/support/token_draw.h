@@ -16,8 +16,8 @@ inline constexpr std::string_view kDrawSettings = "top_k is i32 [B]; top_p, min_
 /// The last four of `operands`: what is drawn with, for `lines` lines.
 Status checkDrawSettings(std::string_view op, std::string_view label, std::span<const TensorType> operands, const Dim& lines);
 
-/// As a device takes the settings of a line: outside of [0, 1] the nearest number in it; what is no number leaves nothing out, and draws
-/// the first.
+/// The settings of a line; fractions are clamped to [0, 1] as a device does it. A setting that is NaN leaves nothing out; a random number
+/// that is NaN draws the first.
 struct DrawSettings {
   double top_k = 0, top_p = 1, min_p = 0, uniform = 0;
 };
