@@ -8,6 +8,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
+#include "tests/passes/count_barriers.h"
 #include "tests/passes/profiled_device.h"
 
 namespace lockstep {
@@ -39,16 +40,7 @@ program::DeviceProfile columnsProfile(uint32_t subgroup_size) {
 }
 
 int64_t columnBarriers(int64_t rows, int64_t columns, uint32_t subgroup_size) {
-  passes::CompileOptions options;
-  options.profile = columnsProfile(subgroup_size);
-  options.templates = detail::templateSource();
-  const passes::Compiled compiled = passes::compile(columnsGraph(rows, columns), options).orThrow();
-  int64_t barriers = 0;
-  for (const program::Kernel& kernel : compiled.program.kernels) {
-    const auto& module = std::get<kernel::Module>(kernel.code);
-    barriers += std::ranges::count(module.instructions, kernel::Op::WorkgroupBarrier, &kernel::Instruction::op);
-  }
-  return barriers;
+  return countBarriers(columnsGraph(rows, columns), columnsProfile(subgroup_size));
 }
 
 TEST(SubgroupsOfColumns, save_barriers) {

@@ -8,6 +8,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
+#include "tests/passes/count_barriers.h"
 #include "tests/passes/profiled_device.h"
 
 namespace lockstep {
@@ -36,16 +37,7 @@ program::DeviceProfile profileWith(uint32_t subgroup_size) {
 
 /// The barriers of its kernels for subgroups of this size; 1: it has none.
 int64_t barriersOf(int64_t rows, int64_t columns, uint32_t subgroup_size) {
-  passes::CompileOptions options;
-  options.profile = profileWith(subgroup_size);
-  options.templates = detail::templateSource();
-  const passes::Compiled compiled = passes::compile(rowsGraph(rows, columns), options).orThrow();
-  int64_t barriers = 0;
-  for (const program::Kernel& kernel : compiled.program.kernels) {
-    const auto& module = std::get<kernel::Module>(kernel.code);
-    barriers += std::ranges::count(module.instructions, kernel::Op::WorkgroupBarrier, &kernel::Instruction::op);
-  }
-  return barriers;
+  return countBarriers(rowsGraph(rows, columns), profileWith(subgroup_size));
 }
 
 TEST(SubgroupRows, save_barriers) {
