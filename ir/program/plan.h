@@ -80,17 +80,19 @@ struct RowsPlan {
 struct HeldRowsPlan {
   static constexpr std::string_view kName = "held_rows";
   static constexpr graph::GroupKind kKind = graph::GroupKind::Rows;
-  int64_t lanes = 1;  ///< invocations that share a row
-  int64_t rows_per_group = 1;
-  int64_t width = 1;     ///< neighbouring elements that are loaded at once; columns are a multiple of it
-  int64_t per_lane = 1;  ///< of these in an invocation
-  int64_t subgroup = 1;  ///< invocations of a subgroup, which exchange values without workgroup memory; 1: nothing is known of them
-  int64_t rounds = 1;    ///< rows one after the other
+  int64_t lanes = 1;           ///< invocations that share a row
+  int64_t rows_per_group = 1;  ///< rows side by side, of other lanes
+  int64_t width = 1;           ///< neighbouring elements that are loaded at once; columns are a multiple of it
+  int64_t per_lane = 1;        ///< of these in an invocation
+  int64_t subgroup = 1;        ///< invocations of a subgroup, which exchange values without workgroup memory; 1: nothing is known of them
+  int64_t rounds = 1;          ///< rows one after the other
+  int64_t rows_per_lane = 1;   ///< rows at the same time: what all rows read is loaded once for these
   static constexpr void each(auto& plan, auto&& number) {
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
     number("per_lane", plan.per_lane, PlanNumber::Any);
     number("rounds", plan.rounds, PlanNumber::Unroll);
     number("rows_per_group", plan.rows_per_group, PlanNumber::Any);
+    number("rows_per_lane", plan.rows_per_lane, PlanNumber::Unroll);
     number("subgroup", plan.subgroup, PlanNumber::Unroll);
     number("width", plan.width, PlanNumber::PowerOfTwo);
   }

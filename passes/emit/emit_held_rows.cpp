@@ -36,12 +36,13 @@ class HeldRows {
     lane_ = plan.lanes == 1 ? b.u32(0) : b.make(Op::Rem, {invocation_, lanes});
     row_in_group_ = plan.lanes == 1 ? invocation_ : b.make(Op::Div, {invocation_, lanes});
     group_ = entry.group;
-    first_row_ = b.make(Op::Mul, {group_, b.u32(unsigned32(plan.rows_per_group * plan.rounds))});
+    first_row_ = b.make(Op::Mul, {group_, b.u32(unsigned32(plan.rows_per_group * plan.rounds * plan.rows_per_lane))});
   }
 
   void emit() {
     makeSlots();
     LaneReduction lanes(b_, {plan_.lanes, plan_.rows_per_group, plan_.subgroup}, {invocation_, lane_, row_in_group_});
+    if (plan_.rows_per_lane > 1) return overSeveralRows(lanes);
     if (plan_.rounds == 1 && phases_.parts.empty()) return overRow(b_.make(Op::Add, {first_row_, row_in_group_}), lanes);
     makeSums();
     b_.forRange(b_.u32(0), b_.u32(unsigned32(plan_.rounds)), b_.u32(1), "round", [&](kernel::ValueId round) {
@@ -72,6 +73,47 @@ class HeldRows {
       row_ = b_.make(Op::Min, {row_, b_.u32(unsigned32(phases_.rows - 1))});
     }
     computeRow(lanes);
+  }
+
+  /// Element by element of all rows, so that what they read in common is loaded once; then each row for itself.
+  void overSeveralRows(LaneReduction& lanes) {
+    struct Row {
+      kernel::ValueId row, valid;
+    };
+    std::vector<Row> rows;
+    const int64_t all = plan_.rows_per_group * plan_.rows_per_lane;
+    for (int64_t r = 0; r < plan_.rows_per_lane; ++r) {
+      const kernel::ValueId in_group = b_.make(Op::Add, {row_in_group_, b_.u32(unsigned32(r * plan_.rows_per_group))});
+      Row& one = rows.emplace_back(Row{b_.make(Op::Add, {first_row_, in_group}), {}});
+      if (phases_.rows % all == 0) continue;
+      one.valid = b_.make(Op::Lt, {one.row, b_.u32(unsigned32(phases_.rows))});
+      one.row = b_.make(Op::Min, {one.row, b_.u32(unsigned32(phases_.rows - 1))});
+    }
+    const std::vector<NodeId>& reduces = phases_.phases.front();
+    std::vector<std::vector<PairwiseReduction>> sums;
+    for (size_t r = 0; r < rows.size(); ++r) sums.push_back(sumsOf(reduces));
+    for (const Slot& slot : slots_) {
+      for (const kernel::ValueId column : slot.columns) {
+        for (size_t r = 0; r < rows.size(); ++r) {
+          row_ = rows[r].row;
+          addElement(reduces, sums[r], slot, column);
+        }
+      }
+    }
+    std::vector<LaneReduction::Part> parts;
+    for (std::vector<PairwiseReduction>& row : sums) {
+      for (PairwiseReduction& sum : row) parts.push_back({&sum.reduce(), sum.total()});
+    }
+    lanes.combine(parts);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      emitter_.pushScope();
+      row_ = rows[r].row;
+      valid_ = rows[r].valid;
+      for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[r * reduces.size() + i].value);
+      defineRowValues(1);
+      storeRowResults();
+      emitter_.popScope();
+    }
   }
 
   void computeRow(LaneReduction& lanes) {
@@ -163,21 +205,28 @@ class HeldRows {
     }
   }
 
-  void runPhase(const std::vector<NodeId>& reduces, LaneReduction& lanes) {
+  std::vector<PairwiseReduction> sumsOf(const std::vector<NodeId>& reduces) {
     std::vector<PairwiseReduction> sums;
     for (const NodeId id : reduces) sums.emplace_back(b_, std::get<ReduceLowering>(*body_[id].op->lower));
-    for (const Slot& slot : slots_) {
-      for (const kernel::ValueId column : slot.columns) {
-        for (size_t i = 0; i < reduces.size(); ++i) {
-          const graph::ValueId operand = body_[reduces[i]].operands[0];
-          kernel::ValueId element = emitter_.value(operand, inRow(operand, column));
-          if (slot.inside.valid()) {
-            const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(operand).dtype);
-            element = b_.make(Op::Select, {neutral, element, slot.inside});
-          }
-          sums[i].add(element);
-        }
+    return sums;
+  }
+
+  void addElement(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, const Slot& slot, kernel::ValueId column) {
+    for (size_t i = 0; i < reduces.size(); ++i) {
+      const graph::ValueId operand = body_[reduces[i]].operands[0];
+      kernel::ValueId element = emitter_.value(operand, inRow(operand, column));
+      if (slot.inside.valid()) {
+        const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(operand).dtype);
+        element = b_.make(Op::Select, {neutral, element, slot.inside});
       }
+      sums[i].add(element);
+    }
+  }
+
+  void runPhase(const std::vector<NodeId>& reduces, LaneReduction& lanes) {
+    std::vector<PairwiseReduction> sums = sumsOf(reduces);
+    for (const Slot& slot : slots_) {
+      for (const kernel::ValueId column : slot.columns) addElement(reduces, sums, slot, column);
     }
     std::vector<LaneReduction::Part> parts;
     for (PairwiseReduction& sum : sums) parts.push_back({&sum.reduce(), sum.total()});
@@ -272,6 +321,10 @@ Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQ
   if (plan.rounds > 1 && plan.rows_per_group > 1) {  // a text may say so
     return fail("program.plan", fmt::format("held_rows goes over {} rows at a time, {} times", plan.rows_per_group, plan.rounds), {},
                 "a plan with rounds has rows_per_group = 1");
+  }
+  if (plan.rows_per_lane > 1 && (plan.rounds > 1 || !findRowPhases(query.body).canStandTogether(query.body))) {
+    return fail("program.plan", fmt::format("held_rows has {} rows per lane, for which its reductions do not allow", plan.rows_per_lane),
+                {}, "only reductions that do not need one another, with results of one 32-bit value per row, take rows_per_lane above 1");
   }
   if (plan.subgroup > 1 && (plan.lanes == 1 || plan.lanes * plan.rows_per_group % plan.subgroup != 0)) {
     return fail(

@@ -50,21 +50,37 @@ int64_t inputsOfRows(const PlanQuery& q, const RowPhases& phases) {
   return std::ranges::count_if(inputsOf(q.body), isFull);
 }
 
+/// Elements of a row in one register of a GPU. Where nothing of a row is needed after its reductions, packed elements stay packed until
+/// they are added up.
+int64_t elementsPerRegister(const PlanQuery& q, const RowPhases& phases) {
+  const bool is_read_once = phases.phases.size() == 1 && phases.full_results.empty() && phases.parts.empty();
+  if (q.profile.style == ExecutionStyle::Cpu || !is_read_once) return 1;
+  std::optional<int64_t> least;
+  for (const ValueId input : inputsOf(q.body)) {
+    if (q.body.shapeOf(input).elementCount() < phases.rows * phases.columns) continue;
+    const int64_t elements = elementsPerWord(q.body.typeOf(input).dtype);
+    least = least ? std::min(*least, elements) : elements;
+  }
+  return least.value_or(1);
+}
+
 /// Whether registers, workgroup memory and the text of the kernel have room for rows that are held so.
 bool hasRoom(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& plan) {
-  const int64_t per_lane = plan.per_lane * plan.width;
+  const int64_t elements = plan.per_lane * plan.width, per_lane = elements / elementsPerRegister(q, phases);
   const int64_t inputs = std::max<int64_t>(inputsOfRows(q, phases), 1) + std::ssize(phases.parts);
-  if (per_lane > cost::kMostHeld || per_lane * inputs > cost::kMostHeldOfInputs) return false;
-  if (per_lane * std::ssize(q.body.nodes) > cost::kMostHeldText || plan.rounds > plannedRounds(q.profile)) return false;
+  if (per_lane > cost::kMostHeld || per_lane * plan.rows_per_lane * inputs > cost::kMostHeldOfInputs) return false;
+  if (elements * plan.rows_per_lane * std::ssize(q.body.nodes) > cost::kMostHeldText || plan.rounds > plannedRounds(q.profile))
+    return false;
   size_t reductions = 0;
   for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());
+  reductions *= static_cast<size_t>(plan.rows_per_lane);
   const LaneReduction::Shape shape{plan.lanes, plan.rows_per_group, plan.subgroup};
   const int64_t results = plan.rows_per_group * std::ssize(phases.row_results);  // those that are packed come together
   return (LaneReduction::words(shape, static_cast<int64_t>(reductions)) + results) * 4 <= q.profile.max_workgroup_bytes;
 }
 
 PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& plan) {
-  return {plan, splitGroups(divideUp(phases.rows, plan.rows_per_group * plan.rounds), q.profile)};
+  return {plan, splitGroups(divideUp(phases.rows, plan.rows_per_group * plan.rounds * plan.rows_per_lane), q.profile)};
 }
 
 PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const RowsPlan& plan) {
@@ -74,6 +90,26 @@ PlanChoice planned(const PlanQuery& q, const RowPhases& phases, const RowsPlan& 
 /// About as many rows as `wanted`: no more than there are, and whole words of packed results.
 int64_t rowsPerGroup(const RowPhases& phases, int64_t wanted, int64_t row_words) {
   return std::max({std::min(wanted, largestPowerOfTwo(phases.rows)), row_words, int64_t{1}});
+}
+
+/// Whether rows read something in common that is as long as each of them, as what a matrix is multiplied by.
+bool shareInput(const PlanQuery& q, const RowPhases& phases) {
+  return std::ranges::any_of(inputsOf(q.body), [&](ValueId input) { return q.body.shapeOf(input).elementCount() == phases.columns; });
+}
+
+/// Rows that the same lanes have at once: as many as leave workgroups for all units, where rows read something in common. That comes from a
+/// cache, which takes longer than the memory of rows in 16 bits.
+int64_t rowsPerLane(const PlanQuery& q, const RowPhases& phases, HeldRowsPlan plan) {
+  if (phases.rows == 1 || plan.rounds > 1 || !shareInput(q, phases) || !phases.canStandTogether(q.body)) return 1;
+  const int64_t registers = plan.per_lane * plan.width / elementsPerRegister(q, phases) * std::max<int64_t>(inputsOfRows(q, phases), 1);
+  const auto is_better = [&](int64_t several) {
+    plan.rows_per_lane = several;
+    return phases.rows / (plan.rows_per_group * several) >= cost::kGroupsPerUnit * int64_t{q.profile.parallel_units} &&
+           several * registers <= cost::kMostHeld && hasRoom(q, phases, plan);
+  };
+  int64_t several = 1;
+  while (several < cost::kMostRowsPerLane && is_better(2 * several)) several *= 2;
+  return several;
 }
 
 /// CPU drivers: as few lanes per row as can hold it, since they have to wait for one another.
@@ -93,27 +129,48 @@ std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& pha
   return std::nullopt;
 }
 
+/// Lanes of a row and rows of a workgroup, for lanes that have `wanted` elements of a row if `most_lanes` are as many.
+HeldRowsPlan sharedOut(const PlanQuery& q, const RowPhases& phases, int64_t width, int64_t wanted, int64_t most_lanes) {
+  HeldRowsPlan plan{.width = width};
+  const int64_t places = phases.columns / width, row_words = phases.rowWordElements(q.body);
+  const auto perLane = [&](int64_t lanes) { return divideUp(places, lanes); };
+  while (plan.lanes < most_lanes && plan.lanes * wanted < phases.columns) plan.lanes *= 2;
+  // Lanes with nothing at the end of a row would still wait for it; and where words of results need several rows, each has fewer lanes.
+  const auto wastes = [&] { return 4 * places < 3 * plan.lanes * perLane(plan.lanes); };
+  const auto crowds = [&] { return row_words > 1 && plan.lanes * row_words > cost::kRowLanesGpu; };
+  const auto fits = [&](int64_t lanes) { return perLane(lanes) * width <= cost::kMostHeld; };
+  if (elementsPerRegister(q, phases) > 1) {
+    while (plan.lanes > 1 && (wastes() || crowds()) && fits(plan.lanes / 2)) plan.lanes /= 2;
+  }
+  plan.per_lane = perLane(plan.lanes);
+  plan.rows_per_group = phases.parts.empty() ? rowsPerGroup(phases, cost::kRowLanesGpu / plan.lanes, row_words) : 1;
+  if (!phases.parts.empty()) plan.rounds = phases.parts.front().rounds;
+  if (wholeSubgroups(q, phases, plan)) plan.subgroup = q.profile.subgroup_size;
+  plan.rows_per_lane = rowsPerLane(q, phases, plan);
+  return plan;
+}
+
 /// Rows that stay in registers where they fit there.
 std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
   const int64_t rows = phases.rows, columns = phases.columns;
   if (columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
   const bool has_sums = !phases.parts.empty();
   if (q.profile.style == ExecutionStyle::Cpu) return has_sums ? std::nullopt : holdRowsOnCpu(q, phases);
-  HeldRowsPlan plan{.width = widthOfRows(q, phases)};
+  int64_t width = widthOfRows(q, phases);
   // A lone row has a workgroup as large as those of other small kernels, so that it can be merged with them.
   // Vectors have 1, 2, 4 or 8 elements: those of three lie apart in memory.
   const int64_t of_each = columns / cost::kLeastWorkgroup;
-  const bool is_lone = rows == 1 && columns % cost::kLeastWorkgroup == 0 && of_each < plan.width && isPowerOfTwo(of_each);
-  if (is_lone) plan.width = std::max(of_each, phases.wordElements(q.body));
-  const int64_t places = columns / plan.width, row_words = phases.rowWordElements(q.body);
+  const bool is_lone = rows == 1 && columns % cost::kLeastWorkgroup == 0 && of_each < width && isPowerOfTwo(of_each);
+  if (is_lone) width = std::max(of_each, phases.wordElements(q.body));
+  const int64_t row_words = phases.rowWordElements(q.body);
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
   const int64_t wanted = has_sums ? std::min(cost::kHeldBesideSums, wantedPerLane(columns)) : wantedPerLane(columns);
-  const int64_t per_lane = rows < q.profile.parallel_units ? plan.width : std::max(wanted, plan.width);
-  while (plan.lanes < most_lanes && plan.lanes * per_lane < columns) plan.lanes *= 2;
-  plan.per_lane = divideUp(places, plan.lanes);
-  plan.rows_per_group = has_sums ? 1 : rowsPerGroup(phases, cost::kRowLanesGpu / plan.lanes, row_words);
-  if (has_sums) plan.rounds = phases.parts.front().rounds;
-  if (wholeSubgroups(q, phases, plan)) plan.subgroup = q.profile.subgroup_size;
+  const int64_t per_lane = rows < q.profile.parallel_units ? width : std::max(wanted, width);
+  if (elementsPerRegister(q, phases) > 1 && rows * columns >= cost::kLargeMatrix) {
+    const HeldRowsPlan few = sharedOut(q, phases, width, per_lane, std::min(most_lanes, cost::kLanesOfLargeMatrix));
+    if (hasRoom(q, phases, few)) return planned(q, phases, few);
+  }
+  const HeldRowsPlan plan = sharedOut(q, phases, width, per_lane, most_lanes);
   return hasRoom(q, phases, plan) ? std::optional(planned(q, phases, plan)) : std::nullopt;
 }
 
@@ -181,7 +238,9 @@ std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery&
   const bool has_lanes =
       held.rows_per_group >= 1 && lanes <= cost::kMostHeldLanes && lanes * held.rows_per_group <= mostInvocations(q.profile);
   const bool has_subgroups = held.subgroup == 1 || (held.subgroup == q.profile.subgroup_size && wholeSubgroups(q, phases, held));
-  const bool fits = has_lanes && has_subgroups && (phases.parts.empty() || held.rows_per_group == 1) && hasRoom(q, phases, held);
+  const bool has_rows = held.rows_per_lane == 1 || (held.rows_per_lane > 1 && held.rounds == 1 && phases.canStandTogether(q.body));
+  const bool fits =
+      has_lanes && has_subgroups && has_rows && (phases.parts.empty() || held.rows_per_group == 1) && hasRoom(q, phases, held);
   return fits ? std::optional(planned(q, phases, held)) : std::nullopt;
 }
 
@@ -196,7 +255,10 @@ std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
       held.per_lane = divideUp(phases.columns / width, lanes);
       held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
       if (wholeSubgroups(q, phases, held)) held.subgroup = q.profile.subgroup_size;
-      if (rowsChoice(held, q)) plans.emplace_back(held);
+      const int64_t most = shareInput(q, phases) ? cost::kMostRowsPerLane : 1;
+      for (; held.rows_per_lane <= most; held.rows_per_lane *= 2) {
+        if (rowsChoice(held, q)) plans.emplace_back(held);
+      }
     }
   };
   for (int64_t lanes = 1; lanes < 2 * phases.columns && lanes <= cost::kMostHeldLanes; lanes *= 2) {

@@ -26,6 +26,14 @@ int64_t mostPerWord(const Graph& body, const std::vector<size_t>& results) {
 int64_t RowPhases::wordElements(const Graph& body) const { return mostPerWord(body, full_results); }
 int64_t RowPhases::rowWordElements(const Graph& body) const { return mostPerWord(body, row_results); }
 
+bool RowPhases::canStandTogether(const Graph& body) const {
+  if (phases.size() != 1 || !full_results.empty() || !parts.empty() || rowWordElements(body) > 1) return false;
+  return std::ranges::none_of(body.body().nodes, [&](NodeId id) {
+    const auto* element = std::get_if<ElementLowering>(&*body[id].op->lower);
+    return element != nullptr && !element->cheap && once_per_row[id.index()] && phase_of[id.index()] == 0;
+  });
+}
+
 namespace {
 
 std::vector<bool> findRowValues(const Graph& body, const RowPhases& phases) {

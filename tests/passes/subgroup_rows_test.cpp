@@ -98,6 +98,78 @@ TEST_P(Rows, are_right) {
   }
 }
 
+/// A matrix by a vector, with the largest product of each row.
+Graph productsGraph(int64_t rows, int64_t columns, DType weights) {
+  Builder b;
+  const auto input = [&](const std::string& name, DType dtype, std::vector<int64_t> shape) {
+    return b.make("input", {}, {{"name", name}, {"dtype", dtype}, {"shape", std::move(shape)}});
+  };
+  const ValueId w = b.make("cast", {input("w", weights, {rows, columns})}, {{"dtype", DType::F32}});
+  const ValueId x = input("x", DType::F32, {columns}), bias = input("bias", DType::F32, {rows});
+  const ValueId products = b.mul(w, b.broadcastTo(x, Shape{rows, columns}));
+  b.output(OutputKind::Result, "y", b.add(b.sum(products, 1, false), bias));
+  b.output(OutputKind::Result, "m", b.make("reduce_max", {products}, {{"axes", std::vector<int64_t>{1}}, {"keep_dims", false}}));
+  return b.take();
+}
+
+int64_t rowsPerLane(const Graph& graph, const program::DeviceProfile& profile) {
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.templates = detail::templateSource();
+  const passes::Form form = passes::compileTo(passes::Stage::Planned, graph, options).orThrow();
+  int64_t most = 0;
+  for (const program::Kernel& kernel : std::get<program::Program>(form).kernels) {
+    const auto* plan = std::get_if<program::HeldRowsPlan>(&std::get<program::SymbolicKernel>(kernel.code).plan);
+    most = std::max(most, plan == nullptr ? 0 : plan->rows_per_lane);
+  }
+  return most;
+}
+
+struct ProductRun {
+  const char* device;
+  DType weights;
+  int64_t rows, columns;
+  int64_t rows_per_lane;
+};
+
+class RowsTogether : public ::testing::TestWithParam<ProductRun> {};
+INSTANTIATE_TEST_SUITE_P(
+    SubgroupRows, RowsTogether,
+    ::testing::Values(ProductRun{"reference", DType::F32, 1031, 512, 2}, ProductRun{"reference", DType::BF16, 1031, 512, 4},
+                      ProductRun{"reference", DType::BF16, 257, 4104, 2}, ProductRun{"reference", DType::F32, 131, 8192, 1},
+                      ProductRun{"reference", DType::F32, 1999, 67, 4}, ProductRun{"reference", DType::BF16, 60, 4096, 1},
+                      ProductRun{"vulkan", DType::F32, 1031, 512, 2}, ProductRun{"vulkan", DType::BF16, 257, 4104, 2}),
+    [](const auto& info) {
+      return fmt::format("{}_{}_{}x{}", info.param.device, toString(info.param.weights), info.param.rows, info.param.columns);
+    });
+
+TEST_P(RowsTogether, are_right) {
+  const ProductRun run = GetParam();
+  const Result<ChosenDevice> chosen = chooseDevice(run.device);
+  if (!chosen.ok()) GTEST_SKIP() << "no usable device " << run.device;
+  const bool is_fixed = (*chosen).info.profile.fixed_subgroups || std::string_view(run.device) == "reference";
+  program::DeviceProfile profile = profileWith(is_fixed ? std::max<uint32_t>((*chosen).info.profile.subgroup_size, 8) : 1);
+  profile.parallel_units = 8;
+  const Graph graph = productsGraph(run.rows, run.columns, run.weights);
+  EXPECT_EQ(rowsPerLane(graph, profile), run.rows_per_lane);
+  const auto runner = makeDeviceRunner(graph, {}, profiledDevice(run.device, profile)).orThrow();
+  const auto rows = static_cast<size_t>(run.rows), columns = static_cast<size_t>(run.columns);
+  std::vector<double> w(rows * columns), x(columns), bias(rows);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<double>(i * 7919 % 255) / 64 - 2;
+  for (size_t i = 0; i < columns; ++i) x[i] = static_cast<double>(i * 31 % 17) / 4 - 2;
+  for (size_t i = 0; i < rows; ++i) bias[i] = static_cast<double>(i);
+  const StepOutputs out = runner->step({{"w", w}, {"x", x}, {"bias", bias}}).orThrow();
+  for (size_t row = 0; row < rows; ++row) {
+    double sum = bias[row], largest = -INFINITY;
+    for (size_t i = 0; i < columns; ++i) {
+      sum += w[row * columns + i] * x[i];
+      largest = std::max(largest, w[row * columns + i] * x[i]);
+    }
+    ASSERT_EQ(out.at({OutputKind::Result, "y"})[row], sum) << "row " << row << ": sums of 256ths are exact";
+    ASSERT_EQ(out.at({OutputKind::Result, "m"})[row], largest) << "row " << row;
+  }
+}
+
 TEST(SubgroupRows, are_refused_by_a_device_with_other_subgroups) {
   const Result<ChosenDevice> chosen = chooseDevice("vulkan");
   if (!chosen.ok()) GTEST_SKIP() << "no usable device vulkan";
@@ -127,6 +199,9 @@ TEST(SubgroupRows, of_a_text_are_checked) {
   several.rounds = 2;
   EXPECT_TRUE(fails(part)) << "half a subgroup";
   EXPECT_TRUE(fails(several)) << "rounds of several rows";
+  program::HeldRowsPlan together = right;
+  together.rows_per_lane = 2;
+  EXPECT_TRUE(fails(together)) << "several rows at once, whose results are as long as they";
 }
 
 }  // namespace
