@@ -75,6 +75,7 @@ Status store(const std::string& name, const Parameter& parameter, const nn::Weig
     const int64_t rows = type.shape.extent(0), columns = type.shape.extent(1);
     array = detail::encodeArray({format.dtype(), graph::Shape{columns, rows}},
                                 transposed(values, static_cast<size_t>(rows), static_cast<size_t>(columns)));
+    return take(name + "_transposed", std::move(array));
   }
   return take(name, std::move(array));
 }

@@ -36,12 +36,11 @@ int64_t kvHeads(int64_t heads, const AttentionLayerOptions& options, const Where
 }
 
 LinearOptions projection(const AttentionLayerOptions& options) {
-  return {.bias = options.bias, .init = options.init, .decay = options.decay, .format = options.format};
+  return {.bias = options.bias, .init = options.init, .decay = options.decay, .format = options.format, .keeps_sums_together = true};
 }
 LinearOptions outProjection(const AttentionLayerOptions& options) {
   LinearOptions made = projection(options);
   made.bias = options.out_bias.value_or(options.bias);
-  made.keeps_sums_together = true;
   return made;
 }
 std::unique_ptr<RMSNorm> normOf(Module& parent, const char* name, int64_t width, const AttentionLayerOptions& options, const Where& where) {
@@ -55,13 +54,18 @@ int64_t checkedWindow(const AttentionLayerOptions& options, const Where& where) 
                .notes = {},
                .remedy = "set causal, or leave the window out"});
 }
-LinearOptions projection(const FeedForwardOptions& options) {
-  return {.bias = options.bias, .init = options.init, .decay = options.decay, .format = options.format};
+LinearOptions projection(const FeedForwardOptions& options, bool keeps_sums_together) {
+  return {.bias = options.bias,
+          .init = options.init,
+          .decay = options.decay,
+          .format = options.format,
+          .keeps_sums_together = keeps_sums_together};
 }
-LinearOptions outProjection(const FeedForwardOptions& options) {
-  LinearOptions made = projection(options);
-  made.keeps_sums_together = true;
-  return made;
+/// Whether sums of so many terms are read together in the first matrices. Of longer ones there are columns for all units, and matrix units
+/// read them faster so: a product of 4096 x 4096 x 4096 in bf16 makes 272 TFLOP/s on an H100, and 222 of the transpose.
+bool areShort(int64_t terms) {
+  constexpr int64_t kMost = 1024;
+  return terms <= kMost;
 }
 
 void checkSameBatch(const Module& layer, const Tensor& x, const Tensor& memory, const Where& where) {
@@ -166,9 +170,9 @@ KvCache MultiHeadAttention::cache(std::vector<int64_t> leading, int64_t position
 
 FeedForward::FeedForward(Module& parent, std::string name, int64_t width, int64_t hidden, const FeedForwardOptions& options, Where where)
     : Module(parent, std::move(name), where),
-      gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options), where) : nullptr),
-      up(*this, "up", width, hidden, projection(options), where),
-      down(*this, "down", hidden, width, outProjection(options), where),
+      gate(options.gated ? std::make_unique<Linear>(*this, "gate", width, hidden, projection(options, areShort(width)), where) : nullptr),
+      up(*this, "up", width, hidden, projection(options, areShort(width)), where),
+      down(*this, "down", hidden, width, projection(options, true), where),
       activation_(options.activation) {}
 
 Tensor FeedForward::operator()(Tensor x, Where where) const {

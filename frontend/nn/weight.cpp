@@ -19,7 +19,8 @@ Weight::Weight(Module& owner, const std::string& name, int64_t rows, int64_t col
     parameter_ = std::make_unique<Parameter>(owner, name, std::vector<int64_t>{rows, columns}, options_.init,
                                              ParameterOptions{.decay = options_.decay}, where);
   } else if (!isQuantized()) {
-    keep(name, is_turned() ? std::vector{columns, rows} : std::vector{rows, columns}, format.dtype());
+    // The name says it, so that a file of square matrices cannot be taken for one of their transposes.
+    keep(is_turned() ? name + "_transposed" : name, is_turned() ? std::vector{columns, rows} : std::vector{rows, columns}, format.dtype());
   } else {
     const bool first = options_.sums == SumAxis::First;
     const QuantizedRows lie = quantizedRows(format, std::max<int64_t>(first ? rows : columns, 1));
@@ -32,7 +33,7 @@ Weight::Weight(Module& owner, const std::string& name, int64_t rows, int64_t col
 std::string Weight::path() const {
   if (parameter_) return parameter_->path();
   std::string path = kept_.front()->path();
-  if (isQuantized()) path.resize(path.rfind('_'));
+  if (isQuantized() || is_turned()) path.resize(path.rfind('_'));
   return path;
 }
 

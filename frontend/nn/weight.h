@@ -30,7 +30,7 @@ struct WeightOptions {
 };
 
 /// A parameter; or, in another format than f32, the same numbers with fewer bits in buffers, which are not trained and begin as zeros.
-/// Where `name` is W, floats of 16 bits are a buffer W of the same shape, or of its transpose (WeightOptions::keeps_sums_together); whole
+/// Where `name` is W, floats of 16 bits are a buffer W of the same shape, or W_transposed (WeightOptions::keeps_sums_together); whole
 /// numbers are W_words, u32 [N, ceil(K bits / 32)] with the first of a word in its lowest bits, and W_scales [N, groups], for N sums of K
 /// terms. Inside a trace it converts to its Tensor, f32.
 class Weight {

@@ -168,18 +168,22 @@ bool ClusterState::mayJoin(int32_t c) const {
   return config.joining >= graph.nodes.size() || std::ranges::all_of(cluster(c).members, early);
 }
 
-bool ClusterState::fits(int32_t c, NodeId extra) const {
-  if (extra.index() >= config.joining || !mayJoin(c)) return false;
+bool ClusterState::fits(int32_t c, NodeId extra) const { return fitsWith({}, c, extra); }
+
+bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target, NodeId extra) const {
+  if (extra.index() >= config.joining) return false;
   const Footprint more = footprintOf(extra);
-  const bool reduces = std::holds_alternative<ReduceLowering>(*graph[extra].op->lower);
-  return bindings({&footprintOf(c), &more}, reduces || isOfRows(c)) <= config.max_bindings;
+  return fitsWith(sources, target, &more, std::holds_alternative<ReduceLowering>(*graph[extra].op->lower));
 }
 
-bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const {
+bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target) const { return fitsWith(sources, target, nullptr, false); }
+
+bool ClusterState::fitsWith(const std::vector<int32_t>& sources, int32_t target, const Footprint* more, bool reduces) const {
   if (!mayJoin(target) || !std::ranges::all_of(sources, [&](int32_t source) { return mayJoin(source); })) return false;
   std::vector<const Footprint*> parts{&footprintOf(target)};
   for (int32_t source : sources) parts.push_back(&footprintOf(source));
-  const bool of_rows = isOfRows(target) || std::ranges::any_of(sources, [&](int32_t source) { return isOfRows(source); });
+  if (more != nullptr) parts.push_back(more);
+  const bool of_rows = reduces || isOfRows(target) || std::ranges::any_of(sources, [&](int32_t source) { return isOfRows(source); });
   return bindings(parts, of_rows) <= config.max_bindings;
 }
 

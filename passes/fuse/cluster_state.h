@@ -65,6 +65,8 @@ class ClusterState {
   [[nodiscard]] bool fits(int32_t c, graph::NodeId extra) const;
   /// Whether the members of all these clusters fit together.
   [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target) const;
+  /// The same with a node that is in no cluster yet.
+  [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target, graph::NodeId extra) const;
   /// Whether all bindings are taken, so that nothing fits that reads or makes something of its own.
   [[nodiscard]] bool isFull(int32_t c) const { return bindings({&footprintOf(c)}, isOfRows(c)) >= config.max_bindings; }
   [[nodiscard]] bool isOfRows(int32_t c) const { return cluster(c).kind == graph::GroupKind::Rows; }
@@ -81,6 +83,7 @@ class ClusterState {
  private:
   /// Whether all members of a cluster may share it with others (FuseConfig::joining).
   [[nodiscard]] bool mayJoin(int32_t c) const;
+  [[nodiscard]] bool fitsWith(const std::vector<int32_t>& sources, int32_t target, const Footprint* more, bool reduces) const;
   [[nodiscard]] const Footprint& footprintOf(int32_t c) const { return footprints_[static_cast<size_t>(c)]; }
   /// Of a node that is in no cluster yet.
   [[nodiscard]] Footprint footprintOf(graph::NodeId id) const;

@@ -24,166 +24,6 @@ std::ptrdiff_t Clusters::live() const {
 
 namespace {
 
-/// By node, how often a product may read each element of its result, or what it computes again of it; 0 where none does. `cheap`: what
-/// readers may compute again.
-std::vector<int64_t> feedProducts(const Graph& graph, const std::vector<bool>& cheap, const FuseConfig& config) {
-  std::vector<int64_t> feeds(graph.nodes.size(), 0);
-  const std::vector<NodeId>& nodes = graph.body().nodes;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const Node& node = graph[nodes[i]];
-    const Lowering& lowering = *node.op->lower;
-    // What is rounded is kept rounded, unless it is made of something cheap: then readers round it again (addRepeatable).
-    const bool rounds_again =
-        isPacked(graph.typeOf(node.results[0]).dtype) && !node.operands.empty() && cheap[graph[node.operands[0]].node.index()];
-    const bool passes =
-        std::holds_alternative<ViewLowering>(lowering) ||
-        (std::holds_alternative<ElementLowering>(lowering) && (!isPacked(graph.typeOf(node.results[0]).dtype) || rounds_again));
-    const bool repeats = std::holds_alternative<ContractLowering>(lowering) || std::holds_alternative<TemplateLowering>(lowering);
-    if (!repeats && !(passes && feeds[nodes[i].index()] > 0)) continue;
-    std::array<int64_t, 2> loads{1, 1};
-    if (const auto* contract = std::get_if<ContractLowering>(&lowering)) loads = loadsPerElement(contract->shape(graph, node), config);
-    for (size_t operand = 0; operand < node.operands.size(); ++operand) {
-      const ValueId read = node.operands[operand];
-      int64_t& times = feeds[graph[read].node.index()];
-      // A window reads an element several times. What is kept is made once.
-      const bool is_kept = std::holds_alternative<ElementLowering>(lowering) && !cheap[nodes[i].index()];
-      const int64_t of_result = graph.shapeOf(node.results[0]).elementCount(), of_read = graph.shapeOf(read).elementCount();
-      const int64_t through = is_kept ? 1 : std::max<int64_t>(1, feeds[nodes[i].index()] * of_result / std::max<int64_t>(of_read, 1));
-      times = std::max(times, repeats ? loads[std::min<size_t>(operand, 1)] : through);
-    }
-  }
-  return feeds;
-}
-
-/// `feeds`: how often products read the results of nodes; they compute nothing expensive again, and little many times.
-std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& storage, const std::vector<int64_t>& feeds) {
-  std::vector<bool> cheap(graph.nodes.size(), false);
-  std::vector<int64_t> operations(graph.nodes.size(), 0), widest(graph.nodes.size(), 0);  // of a cheap node; elements of what it reads
-  // The only stored value that a cheap node reads, where that is a packed one; else `reads_more`.
-  std::vector<ValueId> packed(graph.nodes.size());
-  std::vector<bool> reads_more(graph.nodes.size(), false);
-  std::vector<ValueId> early_source(graph.nodes.size());  // of a number the stored one that it is made of
-  for (NodeId id : graph.body().nodes) {
-    const Node& node = graph[id];
-    const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
-    if (element == nullptr) continue;
-    int64_t& count = operations[id.index()];
-    count = 1;
-    std::set<ValueId> sources;  // what a number is made of
-    bool is_early = true;       // all of that is there from the beginning
-    for (ValueId operand : node.operands) {
-      NodeId maker = graph[operand].node;
-      while (!storage[maker.index()] && std::holds_alternative<ViewLowering>(*graph[maker].op->lower)) {
-        operand = graph[maker].operands[0];
-        maker = graph[operand].node;
-      }
-      is_early = is_early && (storage[maker.index()] || cheap[maker.index()]);
-      if (storage[maker.index()]) sources.insert(operand);
-      if (early_source[maker.index()].valid()) sources.insert(early_source[maker.index()]);
-      int64_t read = cheap[maker.index()] ? widest[maker.index()] : graph.shapeOf(operand).elementCount();
-      widest[id.index()] = std::max(widest[id.index()], read);
-      const bool is_repeated = cheap[maker.index()], is_packed = isPacked(graph.typeOf(operand).dtype);
-      const ValueId source = is_repeated ? packed[maker.index()] : is_packed ? operand : ValueId();
-      ValueId& only = packed[id.index()];
-      const bool is_other = source.valid() ? only.valid() && only != source : !is_repeated;
-      if (is_other || (is_repeated && reads_more[maker.index()])) reads_more[id.index()] = true;
-      if (source.valid()) only = source;
-      count += operations[maker.index()];
-    }
-    const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
-    // A number that is made of another one is read one way or the other. Loops compute it once, before them.
-    const int64_t made = graph.shapeOf(node.results[0]).elementCount();
-    const bool is_number = made == 1 && widest[id.index()] == 1 && is_early && sources.size() == 1;
-    if (is_number) early_source[id.index()] = *sources.begin();
-    bool spreads = !node.operands.empty() && !element->transcendental && !element->scalar_only && count <= cost::kRepeatedOfSmall &&
-                   (is_number || (is_seldom && cost::kSmallerBy * widest[id.index()] <= made));
-    // What is computed from a packed value takes more memory than that value, which is often kept anyway.
-    const TensorType& type = graph.typeOf(node.results[0]);
-    const ValueId source = packed[id.index()];
-    const bool unpacks = source.valid() && !reads_more[id.index()] && !isPacked(type.dtype) && !element->scalar_only &&
-                         count <= cost::kRepeatedOfPacked && !(element->transcendental && feeds[id.index()] > 0) &&
-                         graph.shapeOf(source).elementCount() <= type.shape.elementCount();
-    // Reading a packed value and widening it costs less than reading what it becomes, so the packed one is kept.
-    cheap[id.index()] = element->cheap || spreads || unpacks || widens(graph, node);
-    if (!cheap[id.index()]) count = 0;
-  }
-  return cheap;
-}
-
-}  // namespace
-
-std::vector<bool> cheapNodes(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config) {
-  const std::vector<bool> most = cheapBeside(graph, storage, std::vector<int64_t>(graph.nodes.size(), 0));
-  return cheapBeside(graph, storage, feedProducts(graph, most, config));
-}
-
-void keepWithinBindings(const Graph& graph, const std::vector<bool>& storage, const FuseConfig& config, std::vector<bool>& cheap) {
-  using Values = std::set<ValueId>;
-  // What is read of a node's results: what a cheap node reads, otherwise the results.
-  std::vector<Values> reads(graph.nodes.size());
-  const auto makerOf = [&](ValueId value) {
-    while (!storage[graph[value].node.index()] && isView(graph, value)) value = graph.definition(value).operands[0];
-    return graph[value].node;
-  };
-  const auto readsOf = [&](const Node& node) {
-    Values all;
-    for (ValueId operand : node.operands) all.merge(Values(reads[makerOf(operand).index()]));
-    return all;
-  };
-  const auto fits = [&](const Node& node) { return readsOf(node).size() + node.results.size() <= config.max_bindings; };
-  bool changed = false;
-  const auto keep = [&](NodeId id) {
-    changed = changed || cheap[id.index()];
-    cheap[id.index()] = false;
-    reads[id.index()] = {graph[id].results.begin(), graph[id].results.end()};
-  };
-  /// The cheap node through which a node reads the most; invalid when there is none through which it reads several values.
-  const auto widest = [&](const Node& node) {
-    NodeId found;
-    size_t most = 1;
-    for (ValueId operand : node.operands) {
-      const NodeId maker = makerOf(operand);
-      if (!cheap[maker.index()] || reads[maker.index()].size() <= most) continue;
-      found = maker;
-      most = reads[maker.index()].size();
-    }
-    return found;
-  };
-  do {
-    changed = false;
-    for (NodeId id : graph.body().nodes) {
-      const Node& node = graph[id];
-      if (!storage[id.index()] && std::holds_alternative<ViewLowering>(*node.op->lower)) continue;
-      if (cheap[id.index()] && fits(node)) {
-        reads[id.index()] = readsOf(node);
-        continue;
-      }
-      keep(id);
-      if (storage[id.index()]) continue;
-      for (NodeId wide = widest(node); wide.valid() && !fits(node); wide = widest(node)) keep(wide);
-    }
-  } while (changed);
-}
-
-std::vector<bool> storageNodes(const Graph& graph) {
-  std::vector<bool> storage(graph.nodes.size(), false);
-  for (NodeId id : graph.body().nodes) {
-    const Node& node = graph[id];
-    const Lowering& lower = *node.op->lower;
-    const bool outside = std::holds_alternative<StorageLowering>(lower) || std::holds_alternative<KernelLowering>(lower) ||
-                         std::holds_alternative<LoopLowering>(lower);
-    if (outside) storage[id.index()] = true;
-    const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
-    if (view == nullptr || !storage[graph[node.operands[0]].node.index()]) continue;
-    int64_t start = 0;
-    storage[id.index()] = isContiguousSlice(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(node.operands[0]),
-                                            sliceAlignment(graph.typeOf(node.results[0]).dtype), start);
-  }
-  return storage;
-}
-
-namespace {
-
 /// How far a reduction looks for others that it can run beside: at how many, and in how many clusters back. What it reads mostly needs
 /// those of layers farther away, which takes long to find out, and a model with many layers has many of them.
 constexpr size_t kMostSiblings = 32;
@@ -196,7 +36,7 @@ struct Placement {
 
   ClusterState& state;
   const Graph& graph;
-  std::map<Space, std::deque<int32_t>> open = {};  ///< clusters of column reductions that may take one more
+  std::map<Space, std::deque<int32_t>> open = {};  ///< clusters of reductions that may take one more
   std::vector<int64_t> levels = {};                ///< by cluster: the least level in which it can run, as far as it was known when it grew
   std::set<int32_t> late = {};                     ///< clusters of sums that no product was to make
   std::map<int32_t, int32_t> apart = {};           ///< by product, the first cluster of heavy nodes that read it
@@ -420,9 +260,73 @@ struct Placement {
       return;
     }
     const int64_t columns = shape.elementCount() / graph.shapeOf(node.results[0]).elementCount();
-    if (state.config.merge && placeRowReduce(id, columns)) return;
-    state.newCluster(GroupKind::Rows, id, shape.elementCount(), columns);
-    state.row_aligned[id.index()] = 1;
+    if (state.config.merge && placeBesideProduct(id, columns)) return;
+    if (!state.config.merge || !placeRowReduce(id, columns)) {
+      state.newCluster(GroupKind::Rows, id, shape.elementCount(), columns);
+      state.row_aligned[id.index()] = 1;
+    }
+    if (isOfOneRow(node, columns)) openOf(id, reduce.axes(graph, node)).push_back(state.clusterOf(id));
+  }
+
+  /// Whether a value that rows are made of is the same for all of them.
+  [[nodiscard]] bool isOneRow(ValueId value, int64_t columns) const {
+    const std::vector<Read> reads = state.readsFor(value);
+    return !reads.empty() &&
+           std::ranges::all_of(reads, [&](const Read& read) { return read.exact && graph.shapeOf(read.base).elementCount() == columns; });
+  }
+  /// Whether a reduction is a matrix by a vector, or of one row that is repeated for each row of such a product.
+  [[nodiscard]] bool isOfOneRow(const Node& node, int64_t columns) const {
+    if (isOneRow(node.operands[0], columns)) return true;
+    const Node& made = graph.definition(node.operands[0]);
+    if (!std::holds_alternative<ElementLowering>(*made.op->lower)) return false;
+    return std::ranges::any_of(made.operands, [&](ValueId operand) { return isOneRow(operand, columns); });
+  }
+
+  /// Whether clusters read nothing but vectors of that many elements and what is stored anyway.
+  [[nodiscard]] bool waitsForLittle(const std::vector<int32_t>& clusters, int64_t columns) const {
+    const auto isLittle = [&](const Read& read) {
+      return state.clusterOf(read.base) < 0 || std::ranges::find(clusters, state.clusterOf(read.base)) != clusters.end() ||
+             graph.shapeOf(read.base).elementCount() <= columns;
+    };
+    return std::ranges::all_of(clusters, [&](int32_t c) {
+      return std::ranges::all_of(state.cluster(c).members,
+                                 [&](NodeId id) { return std::ranges::all_of(state.readsOf(graph[id]), isLittle); });
+    });
+  }
+
+  /// Products of one vector, in the same and in another order of their rows, and the scale of its norm are computed together: they read the
+  /// same, and are read together.
+  bool placeBesideProduct(NodeId id, int64_t columns) {
+    const Node& node = graph[id];
+    const Shape& shape = graph.shapeOf(node.operands[0]);
+    if (columns == shape.elementCount() || columns > cost::kMostHeldColumns || !isOfOneRow(node, columns)) return false;
+    // What is summed up has a cluster of its own until now. It comes along: alone it would be stored.
+    std::vector<int32_t> products;
+    const int32_t own = state.computes(graph[node.operands[0]].node) ? state.clusterOf(node.operands[0]) : -1;
+    if (own >= 0 && state.cluster(own).kind == GroupKind::Map && state.cluster(own).elements == shape.elementCount())
+      products.push_back(own);
+    for (const int32_t c : openOf(id, std::get<ReduceLowering>(*node.op->lower).axes(graph, node))) {
+      const Cluster& cluster = state.cluster(c);
+      if (cluster.dead || cluster.kind != GroupKind::Rows) continue;
+      if (!waitsForLittle(products, columns) && !worthJoining(node, cluster)) continue;
+      const bool detour = std::ranges::any_of(
+          state.links.sources(c), [&](const auto& other) { return other.first != own && own >= 0 && state.links.needs(other.first, own); });
+      if (detour || readsAny(id, c) || !state.staysAcyclic(id, c) || !state.fitsWith(products, c, id)) continue;
+      state.row_aligned[id.index()] = 1;
+      state.moveInto(products, c);
+      state.addTo(c, id);
+      return true;
+    }
+    return false;
+  }
+
+  /// The clusters of reductions of the same space that were begun not long ago.
+  std::deque<int32_t>& openOf(NodeId id, const std::vector<int64_t>& axes) {
+    const Node& node = graph[id];
+    std::deque<int32_t>& siblings = open[{axes, graph.shapeOf(node.operands[0]).extents(), graph.shapeOf(node.results[0]).extents()}];
+    const auto begun = static_cast<int32_t>(state.out.clusters.size());
+    while (!siblings.empty() && (siblings.size() > kMostSiblings || siblings.front() < begun - kNearClusters)) siblings.pop_front();
+    return siblings;
   }
 
   /// The clusters that make what a reduction reads, also through the element chain that will be computed where it is read.
@@ -451,9 +355,7 @@ struct Placement {
   /// Reductions of equal spaces over equal axes run as one kernel when that is cheap (the gains and offsets of a norm).
   void placeColumnReduce(NodeId id, const std::vector<int64_t>& axes) {
     const Node& node = graph[id];
-    std::deque<int32_t>& siblings = open[{axes, graph.shapeOf(node.operands[0]).extents(), graph.shapeOf(node.results[0]).extents()}];
-    const auto begun = static_cast<int32_t>(state.out.clusters.size());
-    while (!siblings.empty() && (siblings.size() > kMostSiblings || siblings.front() < begun - kNearClusters)) siblings.pop_front();
+    std::deque<int32_t>& siblings = openOf(id, axes);
     if (state.config.merge) {
       for (auto at = siblings.begin(); at != siblings.end();) {
         if (mayJoin(id, *at)) {
@@ -467,9 +369,10 @@ struct Placement {
   }
 
   [[nodiscard]] bool mayJoin(NodeId id, int32_t c) const {
-    const Node& node = graph[id];
-    const bool reads_it = std::ranges::any_of(state.readsOf(node), [&](const Read& read) { return state.isMember(c, read.base); });
-    return !reads_it && worthJoining(node, state.cluster(c)) && state.staysAcyclic(id, c) && state.fits(c, id);
+    return !readsAny(id, c) && worthJoining(graph[id], state.cluster(c)) && state.staysAcyclic(id, c) && state.fits(c, id);
+  }
+  [[nodiscard]] bool readsAny(NodeId id, int32_t c) const {
+    return std::ranges::any_of(state.readsOf(graph[id]), [&](const Read& read) { return state.isMember(c, read.base); });
   }
 };
 

@@ -2,6 +2,7 @@
 #include "passes/graph/reorder_sums.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "ir/graph/op_def.h"
@@ -64,26 +65,29 @@ class Reorderer {
     return node.operands.empty() || (isPlain(node) && node.operands.size() == 1 && isStored(node.operands[0]));
   }
 
-  /// Of a matrix, whether the columns are all the same.
-  [[nodiscard]] bool isOneColumn(ValueId matrix) const {
+  /// Whether all lines of a matrix along an axis are the same: its columns for axis 0.
+  [[nodiscard]] bool isOneLine(ValueId matrix, int64_t axis) const {
     const Node& node = graph_.definition(matrix);
     const bool spreads = std::holds_alternative<ViewLowering>(*node.op->lower) && graph_.shapeOf(node.operands[0]).rank() == 2;
-    return spreads && graph_.shapeOf(node.operands[0]) == Shape{graph_.shapeOf(matrix).extent(0), 1};
+    const Shape &shape = graph_.shapeOf(matrix), one = axis == 0 ? Shape{shape.extent(0), 1} : Shape{1, shape.extent(1)};
+    return spreads && graph_.shapeOf(node.operands[0]) == one;
   }
-  /// Whether a matrix is the product of a stored one and of a column.
-  [[nodiscard]] bool isWeighted(ValueId matrix) const {
+  /// Whether a matrix is the product of a stored one and of a line along the axis.
+  [[nodiscard]] bool isWeighted(ValueId matrix, int64_t axis) const {
     const Node& node = graph_.definition(matrix);
-    return isPlain(node) && std::ranges::all_of(node.operands, [&](ValueId x) { return isOneColumn(x) || isStored(x); });
+    return isPlain(node) && std::ranges::all_of(node.operands, [&](ValueId x) { return isOneLine(x, axis) || isStored(x); });
   }
-  [[nodiscard]] bool sumsColumns(const Node& node) const {
+  /// The axis of a matrix that the node sums over.
+  [[nodiscard]] std::optional<int64_t> summedAxis(const Node& node) const {
     const auto* reduce = std::get_if<ReduceLowering>(&*node.op->lower);
-    if (reduce == nullptr || graph_.shapeOf(node.operands[0]).rank() != 2) return false;
-    return reduce->axes(graph_, node) == std::vector<int64_t>{0} && !reduce->keep_dims(node);
+    if (reduce == nullptr || graph_.shapeOf(node.operands[0]).rank() != 2 || reduce->keep_dims(node)) return std::nullopt;
+    const std::vector<int64_t> axes = reduce->axes(graph_, node);
+    return axes.size() == 1 ? std::optional(axes[0]) : std::nullopt;
   }
   /// Of a value beside sums by columns, whether all elements are the same.
   [[nodiscard]] bool isUniform(ValueId value) const {
     const Node& node = graph_.definition(value);
-    if (sumsColumns(node)) return isOneColumn(node.operands[0]);
+    if (const auto axis = summedAxis(node)) return isOneLine(node.operands[0], *axis);
     if (isShuffle(node)) return isUniform(node.operands[0]);
     if (isPlain(node)) return std::ranges::all_of(node.operands, [&](ValueId operand) { return isUniform(operand); });
     return graph_.shapeOf(throughViews(graph_, value).base).elementCount() == 1;
@@ -99,9 +103,9 @@ class Reorderer {
     if (isUniform(value) || isStored(value)) return true;
     const Node& node = graph_.definition(value);
     if (isShuffle(node)) return isMade(node.operands[0], has_sum, operations);
-    if (sumsColumns(node)) {
+    if (const auto axis = summedAxis(node)) {
       has_sum = true;
-      return graph_.shapeOf(node.operands[0]).elementCount() <= cost::kMostReordered && isWeighted(node.operands[0]);
+      return graph_.shapeOf(node.operands[0]).elementCount() <= cost::kMostReordered && isWeighted(node.operands[0], *axis);
     }
     if (!isPlain(node) || std::get<ElementLowering>(*node.op->lower).transcendental) return false;
     ++operations;
@@ -116,10 +120,10 @@ class Reorderer {
       chain.insert(chain.begin(), &node);
       return reordered(node.operands[0], chain);
     }
-    if (sumsColumns(node)) {
+    if (const auto axis = summedAxis(node)) {
       const ValueId matrix = node.operands[0];
       std::vector<ValueId> operands;
-      for (const ValueId operand : graph_.definition(matrix).operands) operands.push_back(columns(operand, chain));
+      for (const ValueId operand : graph_.definition(matrix).operands) operands.push_back(inOrder(operand, chain, *axis));
       const ValueId made = remade(graph_.definition(matrix), operands);
       return builder().reshape(builder().make(*node.op->name, {made}, node.attributes), shapeAfter(value, chain));
     }
@@ -133,15 +137,18 @@ class Reorderer {
     return remade(node, operands);
   }
 
-  /// A matrix with its columns in the order that the views give to the elements of a row.
-  ValueId columns(ValueId matrix, const Chain& chain) {
+  /// A matrix with its lines along the axis in the order that the views give to their sums.
+  ValueId inOrder(ValueId matrix, const Chain& chain, int64_t axis) {
     ValueId made = rewriter_[matrix];
-    if (isOneColumn(matrix)) return made;
+    if (isOneLine(matrix, axis)) return made;
+    if (axis == 1) made = builder().swapLastAxes(made);
+    const Shape by_columns(builder().shapeOf(made));
     for (const Node* view : chain) {
       const std::vector<ValueId> operands{made};
-      made = view->op->lift({builder(), *view, operands, {true}, graph_.shapeOf(matrix).extent(0)});
+      made = view->op->lift({builder(), *view, operands, {true}, by_columns.extent(0)});
     }
-    return builder().reshape(made, graph_.shapeOf(matrix));
+    made = builder().reshape(made, by_columns);
+    return axis == 1 ? builder().swapLastAxes(made) : made;
   }
 
   [[nodiscard]] Shape shapeAfter(ValueId value, const Chain& chain) const {

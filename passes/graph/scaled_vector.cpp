@@ -99,19 +99,20 @@ ValueId productOf(Rewriter& rewriter, const ScaledVector& vector, const Shape& s
   return product;
 }
 
-ValueId scaleBeside(Rewriter& rewriter, const Graph& graph, ValueId scale, const Shape& matrix) {
+ValueId scaleBeside(Rewriter& rewriter, const Graph& graph, ValueId scale, const Shape& matrix, int64_t axis) {
   Builder& b = rewriter.builder();
-  const Shape results{matrix.extent(1)};
+  const Shape results{matrix.extent(axis == 0 ? 1 : 0)};
   const ValueId base = throughViews(graph, scale).base;
   const Node& node = graph.definition(base);
   if (std::holds_alternative<ReduceLowering>(*node.op->lower)) {
     const ValueId elements = rewriter[node.operands[0]];
-    const ValueId spread = b.broadcastTo(b.reshape(elements, Shape{matrix.extent(0), 1}), matrix);
-    return b.make(*node.op->name, {spread}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", false}});
+    const Shape one = axis == 0 ? Shape{matrix.extent(0), 1} : Shape{1, matrix.extent(1)};
+    const ValueId spread = b.broadcastTo(b.reshape(elements, one), matrix);
+    return b.make(*node.op->name, {spread}, {{"axes", std::vector{axis}}, {"keep_dims", false}});
   }
   if (node.operands.empty()) return b.broadcastTo(b.reshape(rewriter[base], Shape{1}), results);
   std::vector<ValueId> operands;
-  for (const ValueId operand : node.operands) operands.push_back(scaleBeside(rewriter, graph, operand, matrix));
+  for (const ValueId operand : node.operands) operands.push_back(scaleBeside(rewriter, graph, operand, matrix, axis));
   return b.make(*node.op->name, operands, node.attributes);
 }
 

@@ -20,8 +20,8 @@ ScaledVector scaledVector(const graph::Graph& graph, graph::ValueId vector);
 /// The product of the factors in the graph that is made, of this shape.
 graph::ValueId productOf(Rewriter& rewriter, const ScaledVector& vector, const graph::Shape& shape);
 
-/// A scale once per column of a matrix, each computed anew beside the sum of that column.
+/// A scale once per sum of a matrix over an axis, each computed anew beside that sum.
 ///   %3 = sum %2; %4 = rsqrt %3   =>   %7 = sum (broadcast_to (reshape %2)) {axes = [0]}; %8 = rsqrt %7
-graph::ValueId scaleBeside(Rewriter& rewriter, const graph::Graph& graph, graph::ValueId scale, const graph::Shape& matrix);
+graph::ValueId scaleBeside(Rewriter& rewriter, const graph::Graph& graph, graph::ValueId scale, const graph::Shape& matrix, int64_t axis);
 
 }  // namespace lockstep::passes

@@ -18,6 +18,9 @@ using namespace graph;
 
 namespace {
 
+/// Whether a matrix is stored in fewer bits than it is multiplied in.
+bool isWidened(const Graph& graph, ValueId matrix) { return isPacked(graph.typeOf(throughWidened(graph, matrix).base).dtype); }
+
 /// Whether neighbours along the first axis of a matrix are neighbours in memory.
 bool liesByColumns(const Graph& graph, ValueId matrix) {
   const Shape& shape = graph.shapeOf(matrix);
@@ -30,10 +33,18 @@ bool hasSymbols(const Shape& shape) {
   return std::ranges::any_of(shape.dims(), [](const Dim& dim) { return dim.isSymbol(); });
 }
 
-/// Numbers once per column, by the number and the matrix: products of the same vector share them.
-using Scales = std::map<std::tuple<ValueId, int64_t, int64_t>, ValueId>;
+/// Numbers once per sum, by the number, the matrix and the axis: products of the same vector share them.
+using Scales = std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, ValueId>;
 
-bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter, Scales& scales) {
+/// What matrices are multiplied by, by the vector, the axis of the sums and whether its scale comes after them: once for all matrices.
+using Products = std::map<std::tuple<ValueId, int64_t, bool>, ValueId>;
+
+struct Made {
+  Scales scales;
+  Products products;
+};
+
+bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter, Made& made) {
   static const OpDef* const matmul = &op("matmul");
   if (node.op != matmul) return false;
   // Sums may not take in what lies after an open extent, which products fill up.
@@ -53,16 +64,20 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter, Scales
     matrix = b.swapLastAxes(matrix);
     by_rows = !by_rows;
   }
-  if (by_rows && b.shapeOf(matrix).extent(0) < cost::kLeastThinRows) return false;
+  const bool is_widened = isWidened(b.graph(), matrix), is_short = is_widened && shape.k <= cost::kLongestWidenedRow;
+  if (by_rows && b.shapeOf(matrix).extent(0) < (is_short ? cost::kLeastWidenedRows : cost::kLeastThinRows)) return false;
   const int64_t axis = by_rows ? 1 : 0;
   const Shape of_matrix(b.shapeOf(matrix));
-  // Sums by rows do not share a kernel with others of their rows, so they take the vector as it is.
-  const ScaledVector scaled = by_rows ? ScaledVector{{vector}, {}} : scaledVector(graph, vector);
-  const ValueId product = productOf(rewriter, scaled, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
+  // By rows each sum of the scale takes as many operations as that of the product, which wait for memory where the matrix is packed. Rows
+  // that no kernel can hold would have a kernel of their own for it.
+  const bool takes_scale = !by_rows || (is_widened && shape.k <= cost::kMostHeldColumns);
+  const ScaledVector scaled = takes_scale ? scaledVector(graph, vector) : ScaledVector{{vector}, {}};
+  ValueId& product = made.products[{vector, axis, !scaled.scales.empty()}];
+  if (!product.valid()) product = productOf(rewriter, scaled, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});
   ValueId sums = b.sum(b.mul(matrix, b.broadcastTo(product, of_matrix)), axis, false);
   for (const ValueId scale : scaled.scales) {
-    ValueId& beside = scales[{scale, of_matrix.extent(0), of_matrix.extent(1)}];
-    if (!beside.valid()) beside = scaleBeside(rewriter, graph, scale, of_matrix);
+    ValueId& beside = made.scales[{scale, of_matrix.extent(0), of_matrix.extent(1), axis}];
+    if (!beside.valid()) beside = scaleBeside(rewriter, graph, scale, of_matrix, axis);
     sums = b.mul(sums, beside);
   }
   b.name(sums, graph[node.results[0]].name);
@@ -74,9 +89,9 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter, Scales
 
 Graph thinProducts(const Graph& graph) {
   Rewriter rewriter(graph);
-  Scales scales;
+  Made made;
   for (const NodeId id : graph.body().nodes) {
-    if (!sumProduct(graph, graph[id], rewriter, scales)) rewriter.copy(graph[id]);
+    if (!sumProduct(graph, graph[id], rewriter, made)) rewriter.copy(graph[id]);
   }
   for (const Output& output : graph.outputs) rewriter.copyOutput(output);
   return removeDead(rewriter.take());

@@ -285,6 +285,19 @@ std::vector<std::vector<double>> logitsOf(GraphRunner& runner, int64_t runs, int
   return all;
 }
 
+/// Weights in 16 bits, which are no parameters, by name: numbers that bf16 has.
+ValueMap packedWeights(const graph::Graph& graph) {
+  ValueMap values;
+  for (const graph::NodeId id : graph.body().nodes) {
+    const graph::TensorType& type = graph.typeOf(graph[id].results[0]);
+    if (graph::leafKind(graph[id]) != graph::LeafKind::State || !graph::isPacked(type.dtype)) continue;
+    std::vector<double>& one = values[graph[id].attributes.get<std::string>("name")];
+    for (int64_t i = 0; i < type.shape.elementCount(); ++i)
+      one.push_back(static_cast<double>((i * 7919 + std::ssize(values)) % 129 - 64) / 512);
+  }
+  return values;
+}
+
 /// Logits of a model with random weights on devices beside those of the evaluator.
 void expectRight(const LanguageConfig& config, const GeneratorOptions& options, const program::DeviceProfile& profile,
                  const std::vector<std::string>& devices, const std::vector<std::string>& disabled = {}) {
@@ -300,11 +313,15 @@ void expectRight(const LanguageConfig& config, const GeneratorOptions& options, 
   const graph::ParameterLayout layout = graph::layoutParameters(graph.parameters);
   const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
   ASSERT_TRUE(writeParameters(*evaluator, layout, values));
+  const ValueMap packed = packedWeights(graph);
+  ASSERT_EQ(packed.empty(), config.weights.dtype() == graph::DType::F32);
+  for (const auto& [name, its] : packed) ASSERT_TRUE(evaluator->writeState(name, its));
   const int64_t runs = options.positions / options.chunk / 4;
   const std::vector<std::vector<double>> want = logitsOf(*evaluator, runs, options.chunk);
   for (const std::string& device : devices) {
     const auto runner = makeDeviceRunner(graph, how, profiledDevice(device, profile)).orThrow();
     ASSERT_TRUE(writeParameters(*runner, layout, values));
+    for (const auto& [name, its] : packed) ASSERT_TRUE(runner->writeState(name, its));
     const std::vector<std::vector<double>> got = logitsOf(*runner, runs, options.chunk);
     for (size_t at = 0; at < want.size(); ++at) {
       double most = 0, error = 0;
@@ -319,6 +336,19 @@ void expectRight(const LanguageConfig& config, const GeneratorOptions& options, 
 
 TEST(DecodePlans, tokens_are_right_as_gpus_compute_them) {
   for (const LanguageConfig& config : wideConfigs()) expectRight(config, {.positions = 16, .chunk = 1}, largeProfile(), testing::devices());
+}
+
+/// Sums by rows, with norms and rotary positions beside them. With few units, lanes have several rows.
+TEST(DecodePlans, tokens_of_weights_in_16_bits_are_right_as_gpus_compute_them) {
+  for (LanguageConfig config : wideConfigs()) {
+    config.weights = nn::WeightFormat::parse("bf16").orThrow();
+    expectRight(config, {.positions = 16, .chunk = 1}, largeProfile(), testing::devices());
+    program::DeviceProfile few = largeProfile();
+    few.parallel_units = 4;
+    few.subgroup_size = 32;
+    few.subgroups = few.fixed_subgroups = true;
+    expectRight(config, {.positions = 16, .chunk = 1}, few, {"reference"});
+  }
 }
 
 TEST(DecodePlans, tokens_are_right_where_attention_turns_its_queries) {

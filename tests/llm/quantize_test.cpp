@@ -169,6 +169,19 @@ TEST_F(Quantize, what_is_wrong_is_said_and_nothing_is_overwritten) {
   EXPECT_EQ(codeOf([&] { (void)Generator(read, file, {.device = "reference"}); }), "language_weights.stored");
 }
 
+/// Of a square matrix the shape would not tell.
+TEST_F(Quantize, a_matrix_is_not_taken_for_its_transpose) {
+  ASSERT_EQ(quantize("--weights bf16").status, 0);
+  io::TensorFile file = io::readSafetensors(out() / "model.safetensors").orThrow();
+  auto matrix = file.tensors.extract("layers.0.attn.q.W_transposed");
+  ASSERT_FALSE(matrix.empty());
+  EXPECT_EQ(matrix.mapped().shape, (std::vector<int64_t>{config_.attention.heads * config_.attention.head_width, config_.width}));
+  matrix.key() = "layers.0.attn.q.W";
+  file.tensors.insert(std::move(matrix));
+  ASSERT_TRUE(io::writeSafetensors(out() / "model.safetensors", file));
+  expectFailure(run("generate", out(), "--prompt a"), 4, "'layers.0.attn.q.W_transposed'");
+}
+
 TEST_F(Quantize, a_config_may_say_that_there_is_no_quantisation) {
   std::string text = config_.config_json;
   text.insert(text.rfind('}'), R"(, "quantization_config" : null)");
