@@ -2,7 +2,7 @@
 // Time per token of language models in the shapes of published ones, with random weights and 512 tokens before: one sequence, 32 of them,
 // and a prompt of 2048 tokens, whose products are in bf16 where the weights are not f32. Beside it the least time that reading takes: bytes
 // of weights, keys and values by the measured rate of copies, and levels by the time of one.
-// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--only 1|32|prompt] [DEVICE]
+// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--only 1|32|prompt] [DEVICE]
 // prints one line each, and on request where the time of a token goes; peer_language.py is the same in PyTorch
 #include <fmt/format.h>
 
@@ -222,7 +222,8 @@ int main(int count, char** values) {
     Run run;
     run.is_short = std::erase(arguments, "--short") > 0;
     run.with_profile = std::erase(arguments, "--profile") > 0;
-    const std::string format = take(arguments, "--weights"), only = take(arguments, "--model"), part = take(arguments, "--only");
+    const std::string format = take(arguments, "--weights"), only = take(arguments, "--model"), part = take(arguments, "--only"),
+                      layers = take(arguments, "--layers");
     run.format = lockstep::nn::WeightFormat::parse(format.empty() ? "bf16" : format).orThrow();
     const lockstep::ChosenDevice device = lockstep::chooseDevice(arguments.empty() ? "auto" : arguments[0]).orThrow();
     run.device = device.info.id;
@@ -231,6 +232,7 @@ int main(int count, char** values) {
       if (!only.empty() && shape.name != only) continue;
       llm::LanguageConfig config = llm::LanguageConfig::parse(shape.json, shape.name).orThrow();
       config.weights = run.format;
+      if (!layers.empty()) config.layers.resize(std::stoul(layers));
       for (const int64_t sequences : {1, 32}) {
         if (part.empty() || part == std::to_string(sequences)) reportDecoding(shape, config, run, sequences);
       }
