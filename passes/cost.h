@@ -192,6 +192,9 @@ inline constexpr int64_t kLeastThinProducts = int64_t{1} << 16;
 inline constexpr int64_t kLeastThinRows = 256;
 /// The same where the matrix is stored in fewer bits and its rows have at most so many elements.
 inline constexpr int64_t kLeastWidenedRows = 64, kLongestWidenedRow = 4096;
+/// Elements of a matrix up to which sums by rows take the scale of a norm beside them. On an H200 the head of 128 256 x 2048 takes 126 us
+/// with it and 120 without, and the level of the norm 4.
+inline constexpr int64_t kMostScaledBeside = int64_t{1} << 25;
 /// Rows and columns of the smallest tile that a product is cut into.
 inline constexpr int64_t kSmallestTile = 16;
 

@@ -168,8 +168,8 @@ const std::array kPasses{
          [](const CompileOptions& o) { return o.low.has_value(); },
          [](const Graph& g, const CompileOptions&) -> Result<Graph> { return coarseFunctions(g); },
          kInLoops},
-    Pass{{"reorderSums", Stage::Primitive, Stage::Primitive, "sums by columns that are read in another order are also computed in it",
-          Disabling::LeavesOut},
+    Pass{{"reorderSums", Stage::Primitive, Stage::Primitive,
+          "sums by columns or rows that are read in another order are also computed in it", Disabling::LeavesOut},
          // With few bindings the orders would be kernels of their own.
          [](const CompileOptions& o) {
            return o.profile.style == program::ExecutionStyle::Gpu && o.profile.max_storage_buffers >= cost::kBindingsOfReordered;

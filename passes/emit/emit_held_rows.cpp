@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "passes/cost.h"
 #include "passes/emit/emitters.h"
 #include "passes/emit/lane_reduction.h"
 #include "passes/schedule/row_phases.h"
@@ -322,9 +323,11 @@ Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQ
     return fail("program.plan", fmt::format("held_rows goes over {} rows at a time, {} times", plan.rows_per_group, plan.rounds), {},
                 "a plan with rounds has rows_per_group = 1");
   }
-  if (plan.rows_per_lane > 1 && (plan.rounds > 1 || !findRowPhases(query.body).canStandTogether(query.body))) {
-    return fail("program.plan", fmt::format("held_rows has {} rows per lane, for which its reductions do not allow", plan.rows_per_lane),
-                {}, "only reductions that do not need one another, with results of one 32-bit value per row, take rows_per_lane above 1");
+  const bool has_rows = plan.rounds == 1 && findRowPhases(query.body).canStandTogether(query.body);
+  if (plan.rows_per_lane > (has_rows ? cost::kMostRowsPerLane : 1)) {
+    return fail("program.plan", fmt::format("held_rows has {} rows per lane, which its reductions do not allow", plan.rows_per_lane), {},
+                fmt::format("up to {} rows of reductions that do not need one another, with one result of 32 bits per row, stand together",
+                            cost::kMostRowsPerLane));
   }
   if (plan.subgroup > 1 && (plan.lanes == 1 || plan.lanes * plan.rows_per_group % plan.subgroup != 0)) {
     return fail(

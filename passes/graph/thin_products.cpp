@@ -69,8 +69,9 @@ bool sumProduct(const Graph& graph, const Node& node, Rewriter& rewriter, Made& 
   const int64_t axis = by_rows ? 1 : 0;
   const Shape of_matrix(b.shapeOf(matrix));
   // By rows each sum of the scale takes as many operations as that of the product, which wait for memory where the matrix is packed. Rows
-  // that no kernel can hold would have a kernel of their own for it.
-  const bool takes_scale = !by_rows || (is_widened && shape.k <= cost::kMostHeldColumns);
+  // that no kernel can hold would have a kernel of their own for it, and a large matrix gains little from one level less.
+  const bool takes_scale =
+      !by_rows || (is_widened && shape.k <= cost::kMostHeldColumns && of_matrix.elementCount() <= cost::kMostScaledBeside);
   const ScaledVector scaled = takes_scale ? scaledVector(graph, vector) : ScaledVector{{vector}, {}};
   ValueId& product = made.products[{vector, axis, !scaled.scales.empty()}];
   if (!product.valid()) product = productOf(rewriter, scaled, by_rows ? Shape{1, shape.k} : Shape{shape.k, 1});

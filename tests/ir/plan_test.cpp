@@ -21,7 +21,7 @@ std::vector<Plan> plans() {
       StripsPlan{.lanes = 256, .per_lane = 4},
       VectorPlan{.lanes = 64, .width = 4},
       RowsPlan{.lanes = 4, .rows_per_group = 16},
-      HeldRowsPlan{.lanes = 32, .rows_per_group = 2, .width = 4, .per_lane = 3, .subgroup = 8},
+      HeldRowsPlan{.lanes = 32, .rows_per_group = 2, .width = 4, .per_lane = 3, .subgroup = 8, .rows_per_lane = 2},
       ColumnsPlan{.width = 3, .lanes = 2, .unroll = 8, .vector = 4},
       ScanPlan{.lanes = 64, .lanes_per_line = 16},
       ScatterPlan{.lanes = 64, .columns = 8, .parts = 2, .unroll = 4},
