@@ -300,24 +300,41 @@ struct Placement {
     const Node& node = graph[id];
     const Shape& shape = graph.shapeOf(node.operands[0]);
     if (columns == shape.elementCount() || columns > cost::kMostHeldColumns || !isOfOneRow(node, columns)) return false;
-    // What is summed up has a cluster of its own until now. It comes along: alone it would be stored.
-    std::vector<int32_t> products;
-    const int32_t own = state.computes(graph[node.operands[0]].node) ? state.clusterOf(node.operands[0]) : -1;
-    if (own >= 0 && state.cluster(own).kind == GroupKind::Map && state.cluster(own).elements == shape.elementCount())
-      products.push_back(own);
+    const std::optional<std::vector<int32_t>> products = productsOf(id, columns);
+    if (!products) return false;
+    const auto isProduct = [&](int32_t c) { return std::ranges::find(*products, c) != products->end(); };
     for (const int32_t c : openOf(id, std::get<ReduceLowering>(*node.op->lower).axes(graph, node))) {
       const Cluster& cluster = state.cluster(c);
       if (cluster.dead || cluster.kind != GroupKind::Rows) continue;
-      if (!waitsForLittle(products, columns) && !worthJoining(node, cluster)) continue;
-      const bool detour = std::ranges::any_of(
-          state.links.sources(c), [&](const auto& other) { return other.first != own && own >= 0 && state.links.needs(other.first, own); });
-      if (detour || readsAny(id, c) || !state.staysAcyclic(id, c) || !state.fitsWith(products, c, id)) continue;
+      if (!waitsForLittle(*products, columns) && !worthJoining(node, cluster)) continue;
+      const bool follows = std::ranges::any_of(state.links.sources(c), [&](const auto& other) {
+        return isProduct(other.first) ||
+               std::ranges::any_of(*products, [&](int32_t product) { return state.links.needs(other.first, product); });
+      });
+      if (follows || readsAny(id, c) || !state.staysAcyclic(id, c) || !state.fitsWith(*products, c, id)) continue;
       state.row_aligned[id.index()] = 1;
-      state.moveInto(products, c);
+      state.moveInto(*products, c);
       state.addTo(c, id);
       return true;
     }
     return false;
+  }
+
+  /// The maps that make what a reduction over rows sums up, element by element. They come along where it goes: alone they would be stored.
+  /// Nothing where it reads something else that is larger than a row.
+  [[nodiscard]] std::optional<std::vector<int32_t>> productsOf(NodeId id, int64_t columns) const {
+    const Node& node = graph[id];
+    const Shape& shape = graph.shapeOf(node.operands[0]);
+    std::set<int32_t> found;
+    for (const Read& read : state.readsOf(node)) {
+      const int32_t c = state.clusterOf(read.base);
+      const Shape& source = graph.shapeOf(read.base);
+      if (c < 0 || source.elementCount() <= columns) continue;
+      const bool is_map = state.cluster(c).kind == GroupKind::Map && state.cluster(c).elements == shape.elementCount();
+      if (!is_map || !read.exact || !isLinearIdentity(read.map, shape, source)) return std::nullopt;
+      found.insert(c);
+    }
+    return std::vector(found.begin(), found.end());
   }
 
   /// The clusters of reductions of the same space that were begun not long ago.
