@@ -147,8 +147,10 @@ TEST_P(RowsTogether, are_right) {
   const ProductRun run = GetParam();
   const Result<ChosenDevice> chosen = chooseDevice(run.device);
   if (!chosen.ok()) GTEST_SKIP() << "no usable device " << run.device;
-  const bool is_fixed = (*chosen).info.profile.fixed_subgroups || std::string_view(run.device) == "reference";
-  program::DeviceProfile profile = profileWith(is_fixed ? std::max<uint32_t>((*chosen).info.profile.subgroup_size, 8) : 1);
+  // The reference has any subgroups.
+  const program::DeviceProfile& its = (*chosen).info.profile;
+  const bool is_reference = std::string_view(run.device) == "reference";
+  program::DeviceProfile profile = profileWith(is_reference ? 32 : its.fixed_subgroups ? its.subgroup_size : 1);
   profile.parallel_units = 8;
   const Graph graph = productsGraph(run.rows, run.columns, run.weights);
   EXPECT_EQ(rowsPerLane(graph, profile), run.rows_per_lane);
