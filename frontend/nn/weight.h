@@ -25,7 +25,7 @@ struct WeightOptions {
   std::optional<bool> decay = {};
   WeightFormat format = {};
   SumAxis sums = SumAxis::First;
-  /// Floats of 16 bits are kept as the transpose, so that a sum reads neighbours: best for few long sums of one row. Of a table they are.
+  /// Floats of 16 bits are kept as the transpose, so that a sum reads neighbours: best for products of one row. Of a table they are.
   bool keeps_sums_together = false;
 };
 

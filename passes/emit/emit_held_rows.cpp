@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "passes/cost.h"
 #include "passes/emit/emitters.h"
 #include "passes/emit/lane_reduction.h"
 #include "passes/schedule/row_phases.h"
@@ -56,39 +55,41 @@ class HeldRows {
   }
 
  private:
+  /// A row, and whether there is one; invalid where there are rows for all.
+  struct Row {
+    kernel::ValueId row, valid;
+  };
+  /// Surplus rows repeat the last one.
+  Row placed(kernel::ValueId row) {
+    if (phases_.rows % (plan_.rows_per_group * plan_.rounds * plan_.rows_per_lane) == 0) return {row, {}};
+    const kernel::ValueId valid = b_.make(Op::Lt, {row, b_.u32(unsigned32(phases_.rows))});
+    return {b_.make(Op::Min, {row, b_.u32(unsigned32(phases_.rows - 1))}), valid};
+  }
+
   void overRow(kernel::ValueId row, LaneReduction& lanes) {
-    row_ = row;
-    if (phases_.rows % (plan_.rows_per_group * plan_.rounds) != 0) {
-      const kernel::ValueId valid = b_.make(Op::Lt, {row_, b_.u32(unsigned32(phases_.rows))});
-      if (plan_.lanes == 1 && storesInPlace(query_.bindings)) {
-        // No barrier orders them, so surplus rows must not read what the last one stores.
-        b_.ifThen(valid, [&] {
-          emitter_.pushScope();
-          computeRow(lanes);
-          emitter_.popScope();
-        });
-        return;
-      }
-      // Barriers must be reached by all, so surplus rows repeat the last one, store nothing and are not summed up.
-      valid_ = valid;
-      row_ = b_.make(Op::Min, {row_, b_.u32(unsigned32(phases_.rows - 1))});
+    const Row one = placed(row);
+    row_ = one.row;
+    if (one.valid.valid() && plan_.lanes == 1 && storesInPlace(query_.bindings)) {
+      // No barrier orders them, so surplus rows must not read what the last one stores.
+      row_ = row;
+      b_.ifThen(one.valid, [&] {
+        emitter_.pushScope();
+        computeRow(lanes);
+        emitter_.popScope();
+      });
+      return;
     }
+    // Barriers must be reached by all, so surplus rows compute, too, but store nothing and are not summed up.
+    valid_ = one.valid;
     computeRow(lanes);
   }
 
   /// Element by element of all rows, so that what they read in common is loaded once; then each row for itself.
   void overSeveralRows(LaneReduction& lanes) {
-    struct Row {
-      kernel::ValueId row, valid;
-    };
     std::vector<Row> rows;
-    const int64_t all = plan_.rows_per_group * plan_.rows_per_lane;
     for (int64_t r = 0; r < plan_.rows_per_lane; ++r) {
       const kernel::ValueId in_group = b_.make(Op::Add, {row_in_group_, b_.u32(unsigned32(r * plan_.rows_per_group))});
-      Row& one = rows.emplace_back(Row{b_.make(Op::Add, {first_row_, in_group}), {}});
-      if (phases_.rows % all == 0) continue;
-      one.valid = b_.make(Op::Lt, {one.row, b_.u32(unsigned32(phases_.rows))});
-      one.row = b_.make(Op::Min, {one.row, b_.u32(unsigned32(phases_.rows - 1))});
+      rows.push_back(placed(b_.make(Op::Add, {first_row_, in_group})));
     }
     const std::vector<NodeId>& reduces = phases_.phases.front();
     std::vector<std::vector<PairwiseReduction>> sums;
@@ -107,13 +108,15 @@ class HeldRows {
     }
     lanes.combine(parts);
     for (size_t r = 0; r < rows.size(); ++r) {
-      emitter_.pushScope();
-      row_ = rows[r].row;
-      valid_ = rows[r].valid;
-      for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[r * reduces.size() + i].value);
-      defineRowValues(1);
-      storeRowResults();
-      emitter_.popScope();
+      // No barrier follows, so surplus rows need not read what another one stores in place.
+      where(rows[r].valid, [&] {
+        emitter_.pushScope();
+        row_ = rows[r].row;
+        for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[r * reduces.size() + i].value);
+        defineRowValues(1);
+        storeRowResults();
+        emitter_.popScope();
+      });
     }
   }
 
@@ -323,11 +326,10 @@ Result<kernel::Module> emitKernel(const program::HeldRowsPlan& plan, const EmitQ
     return fail("program.plan", fmt::format("held_rows goes over {} rows at a time, {} times", plan.rows_per_group, plan.rounds), {},
                 "a plan with rounds has rows_per_group = 1");
   }
-  const bool has_rows = plan.rounds == 1 && findRowPhases(query.body).canStandTogether(query.body);
-  if (plan.rows_per_lane > (has_rows ? cost::kMostRowsPerLane : 1)) {
-    return fail("program.plan", fmt::format("held_rows has {} rows per lane, which its reductions do not allow", plan.rows_per_lane), {},
-                fmt::format("up to {} rows of reductions that do not need one another, with one result of 32 bits per row, stand together",
-                            cost::kMostRowsPerLane));
+  if (const int64_t most = findRowPhases(query.body).mostTogether(query.body); plan.rows_per_lane > (plan.rounds == 1 ? most : 1)) {
+    return fail(
+        "program.plan", fmt::format("held_rows has {} rows per lane, and its reductions allow {}", plan.rows_per_lane, most), {},
+        "only reductions that do not need one another, with one result of 32 bits per row and no rounds, take several rows per lane");
   }
   if (plan.subgroup > 1 && (plan.lanes == 1 || plan.lanes * plan.rows_per_group % plan.subgroup != 0)) {
     return fail(

@@ -84,7 +84,7 @@ class Reorderer {
     const std::vector<int64_t> axes = reduce->axes(graph_, node);
     return axes.size() == 1 ? std::optional(axes[0]) : std::nullopt;
   }
-  /// Of a value beside sums by columns, whether all elements are the same.
+  /// Of a value beside such sums, whether all elements are the same.
   [[nodiscard]] bool isUniform(ValueId value) const {
     const Node& node = graph_.definition(value);
     if (const auto axis = summedAxis(node)) return isOneLine(node.operands[0], *axis);

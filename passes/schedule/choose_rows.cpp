@@ -53,8 +53,7 @@ int64_t inputsOfRows(const PlanQuery& q, const RowPhases& phases) {
 /// Elements of a row in one register of a GPU. Where nothing of a row is needed after its reductions, packed elements stay packed until
 /// they are added up.
 int64_t elementsPerRegister(const PlanQuery& q, const RowPhases& phases) {
-  const bool is_read_once = phases.phases.size() == 1 && phases.full_results.empty() && phases.parts.empty();
-  if (q.profile.style == ExecutionStyle::Cpu || !is_read_once) return 1;
+  if (q.profile.style == ExecutionStyle::Cpu || !phases.areReadOnce()) return 1;
   std::optional<int64_t> least;
   for (const ValueId input : inputsOf(q.body)) {
     if (q.body.shapeOf(input).elementCount() < phases.rows * phases.columns) continue;
@@ -97,10 +96,11 @@ bool shareInput(const PlanQuery& q, const RowPhases& phases) {
   return std::ranges::any_of(inputsOf(q.body), [&](ValueId input) { return q.body.shapeOf(input).elementCount() == phases.columns; });
 }
 
-/// Rows that the same lanes have at once: as many as leave workgroups for all units, where rows read something in common. That comes from a
-/// cache, which takes longer than the memory of rows in 16 bits.
+/// Rows that the same lanes have at once: as many as leave workgroups for all units, where rows read something in common. It is loaded once
+/// for all of them.
 int64_t rowsPerLane(const PlanQuery& q, const RowPhases& phases, HeldRowsPlan plan) {
-  if (phases.rows == 1 || plan.rounds > 1 || !shareInput(q, phases) || !phases.canStandTogether(q.body)) return 1;
+  if (!shareInput(q, phases)) return 1;
+  const int64_t most = phases.mostTogether(q.body);
   const int64_t registers = plan.per_lane * plan.width / elementsPerRegister(q, phases) * std::max<int64_t>(inputsOfRows(q, phases), 1);
   const auto is_better = [&](int64_t several) {
     plan.rows_per_lane = several;
@@ -108,7 +108,7 @@ int64_t rowsPerLane(const PlanQuery& q, const RowPhases& phases, HeldRowsPlan pl
            several * registers <= cost::kMostHeld && hasRoom(q, phases, plan);
   };
   int64_t several = 1;
-  while (several < cost::kMostRowsPerLane && is_better(2 * several)) several *= 2;
+  while (several < most && is_better(2 * several)) several *= 2;
   return several;
 }
 
@@ -238,7 +238,7 @@ std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery&
   const bool has_lanes =
       held.rows_per_group >= 1 && lanes <= cost::kMostHeldLanes && lanes * held.rows_per_group <= mostInvocations(q.profile);
   const bool has_subgroups = held.subgroup == 1 || (held.subgroup == q.profile.subgroup_size && wholeSubgroups(q, phases, held));
-  const bool has_rows = held.rows_per_lane == 1 || (held.rows_per_lane > 1 && held.rounds == 1 && phases.canStandTogether(q.body));
+  const bool has_rows = held.rows_per_lane <= phases.mostTogether(q.body);
   const bool fits =
       has_lanes && has_subgroups && has_rows && (phases.parts.empty() || held.rows_per_group == 1) && hasRoom(q, phases, held);
   return fits ? std::optional(planned(q, phases, held)) : std::nullopt;
@@ -255,7 +255,7 @@ std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
       held.per_lane = divideUp(phases.columns / width, lanes);
       held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
       if (wholeSubgroups(q, phases, held)) held.subgroup = q.profile.subgroup_size;
-      const int64_t most = shareInput(q, phases) ? cost::kMostRowsPerLane : 1;
+      const int64_t most = shareInput(q, phases) ? phases.mostTogether(q.body) : 1;
       for (; held.rows_per_lane <= most; held.rows_per_lane *= 2) {
         if (rowsChoice(held, q)) plans.emplace_back(held);
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/graph/group_kind.h"
+#include "passes/cost.h"
 #include "passes/fuse/lanes.h"
 #include "passes/fuse/views.h"
 #include "passes/schedule/plan_rounds.h"
@@ -26,12 +27,12 @@ int64_t mostPerWord(const Graph& body, const std::vector<size_t>& results) {
 int64_t RowPhases::wordElements(const Graph& body) const { return mostPerWord(body, full_results); }
 int64_t RowPhases::rowWordElements(const Graph& body) const { return mostPerWord(body, row_results); }
 
-bool RowPhases::canStandTogether(const Graph& body) const {
-  if (phases.size() != 1 || !full_results.empty() || !parts.empty() || rowWordElements(body) > 1) return false;
-  return std::ranges::none_of(body.body().nodes, [&](NodeId id) {
+int64_t RowPhases::mostTogether(const Graph& body) const {
+  const bool needs_value = std::ranges::any_of(body.body().nodes, [&](NodeId id) {
     const auto* element = std::get_if<ElementLowering>(&*body[id].op->lower);
     return element != nullptr && !element->cheap && once_per_row[id.index()] && phase_of[id.index()] == 0;
   });
+  return areReadOnce() && !needs_value && rowWordElements(body) == 1 ? cost::kMostRowsPerLane : 1;
 }
 
 namespace {

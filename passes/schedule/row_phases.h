@@ -37,9 +37,11 @@ struct RowPhases {
   [[nodiscard]] int64_t wordElements(const graph::Graph& body) const;
   /// The same of results with one value per row.
   [[nodiscard]] int64_t rowWordElements(const graph::Graph& body) const;
-  /// Whether the same lanes can have several rows at once: one phase, of which no value per row is needed before, and results with one
-  /// value per row, in whole words.
-  [[nodiscard]] bool canStandTogether(const graph::Graph& body) const;
+  /// Whether nothing of a row is needed once its reductions are known, and these do not need one another.
+  [[nodiscard]] bool areReadOnce() const { return phases.size() == 1 && full_results.empty() && parts.empty(); }
+  /// Rows that the same lanes can have at once: several where rows are read once, no value per row is needed before, and results are whole
+  /// words.
+  [[nodiscard]] int64_t mostTogether(const graph::Graph& body) const;
   /// Loops over the row that the kernel runs one after the other.
   [[nodiscard]] size_t loops() const { return phases.size() + (full_results.empty() ? 0 : 1); }
 };

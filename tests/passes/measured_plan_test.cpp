@@ -259,6 +259,7 @@ TEST(MeasuredPlan, maps_rows_and_columns_leave_what_does_not_fit) {
       {unary("softmax", 1000, 300), RowsPlan{.lanes = 64, .rows_per_group = 64}},
       {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 1, .rows_per_group = 64, .width = 4, .per_lane = 75}},
       {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 32, .rows_per_group = 4, .width = 8, .per_lane = 2}},
+      {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 32, .rows_per_group = 4, .width = 4, .per_lane = 3, .rows_per_lane = 2}},
       {unary("softmax", 1000, 300), program::HeldRowsPlan{.lanes = 32, .rows_per_group = 4, .width = 4, .per_lane = 3, .subgroup = 32}},
       {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 64}},
       {sum(300, 1000, 0), program::ColumnsPlan{.width = 64, .lanes = 1, .unroll = 1, .vector = 3}},
