@@ -103,11 +103,16 @@ inline constexpr std::array kMatrixRows{MatrixRows{3, 1, 64, 32},  MatrixRows{3,
                                         MatrixRows{2, 1, 128, 32}, MatrixRows{2, 2, 64, 32},  MatrixRows{2, 2, 128, 16}};
 inline constexpr int64_t kMatrixSubgroups = 4, kMatrixSubRows = 16, kLeastMatrixSteps = 32;
 inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
-/// Templates with integer dot products: subgroups of a workgroup, rows of each, and vectors of four words that an invocation loads before
-/// it waits for the first; more of them where they are all that it has. Of 8192 rows of 2048 (µs, 8 and 16 loads): int4 8.3 and 8.4, int8
-/// 10.8 and 10.0; 14336 of 4096: 21.5 and 18.2, 25.9 and 24.8; 8192 of 8192, which both take in several turns: 18.9 and 25.7, 27.8
-/// and 27.8. With two rows int4 takes 9.1 in the first of these, and 19.6 and 21.2 in the others.
-inline constexpr int64_t kDigitSubgroups = 8, kDigitRows = 4, kDigitLoads = 8, kAllDigitLoads = 16;
+/// Templates with integer dot products: what a subgroup has at a time, by the elements of a piece, which are 32 of 4 bits and 16 of 8.
+/// Twice as much takes so many registers that it is slower: two matrices of 14336 rows of 4096 in int4 take 24.5 us on an H200, and 35 with
+/// four pieces of two rows.
+struct DigitStep {
+  int64_t piece, rows, lane_pieces;
+};
+inline constexpr std::array kDigitSteps{DigitStep{32, 2, 2}, DigitStep{16, 1, 4}};
+/// Subgroups of a workgroup, rows that each has in all where there are many, and pieces at a time where there are no subgroups. A workgroup
+/// makes the digits of x before it multiplies: the same two matrices take 26.0 us with four rows in all, and 24.5 with eight.
+inline constexpr int64_t kDigitSubgroups = 16, kLeastDigitSubgroups = 8, kMostDigitRows = 8, kDigitLoads = 8;
 /// Templates of whole runs: invocations of a workgroup, as many as give each so many scores or vectors.
 inline constexpr int64_t kLeastWholeLanes = 32, kMostWholeLanes = 256, kWholeItems = 2;
 
@@ -279,8 +284,9 @@ inline constexpr int64_t kMostHeldLanes = 512;
 /// 34.0 us on an H200 with 256 lanes and 38.0 with 512, 2048 rows of 8192 12.2 and 14.2.
 inline constexpr int64_t kLargeMatrix = int64_t{1} << 23, kLanesOfLargeMatrix = 256;
 /// Rows that lanes have at once where these read something in common: a product of 128 256 rows of 4096 in bf16 takes 253 us on an H200
-/// with four, and 300 with one.
-inline constexpr int64_t kMostRowsPerLane = 4;
+/// with four, and 300 with one; one of 4096 rows 13.5 with four and 12.8 with two, so four want more workgroups per unit; 4096 rows of
+/// 14336 take 31.4 with two, and 33.4 with one.
+inline constexpr int64_t kMostRowsPerLane = 4, kGroupsOfManyRowsPerUnit = 8;
 /// Nodes times elements per lane: the body stands in the kernel once for each element.
 inline constexpr int64_t kMostHeldText = 2048;
 /// Workgroups per unit that stay and go over one row after the other, with sums by columns in their registers; rows from which that is

@@ -22,10 +22,13 @@ override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded
 
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
+override whole: bool = 4 * across * quads == width;  // no quad is past the width
+override whole_values: bool = 4 * across * value_quads == value_width;
 override parts: u32 = lanes / across;
 override step: u32 = parts * block;                    // keys of all parts
 override gathered: u32 = max(subgroup, across) / across;  // parts of a subgroup
 override teams: u32 = parts / gathered;
+override own_keys: u32 = select(0u, queries, own == 1);
 // Values are loaded together with the keys where registers have room for them: nothing waits for both.
 override early: bool = block * value_quads <= 16;
 override held: u32 = select(1u, block * value_quads, early);
@@ -56,6 +59,9 @@ var<workgroup> length_of_all: i32;
 
 // Elements past the width are 0.
 fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  if (vector == 4 && whole) {
+    return load_q4(batch, query, d);
+  }
   var quad = vec4<f32>();
   if (vector == 4) {
     if (d < width) {
@@ -71,6 +77,9 @@ fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
   return quad;
 }
 fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  if (vector == 4 && whole) {
+    return load_k4(batch, key, d);
+  }
   var quad = vec4<f32>();
   if (vector == 4) {
     if (d < width) {
@@ -86,6 +95,9 @@ fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
   return quad;
 }
 fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
+  if (vector == 4 && whole_values) {
+    return load_v4(batch, key, d);
+  }
   var quad = vec4<f32>();
   if (vector == 4) {
     if (d < value_width) {
@@ -101,6 +113,9 @@ fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
   return quad;
 }
 fn quad_of_own_k(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  if (vector == 4 && whole) {
+    return load_own_k4(batch, query, d);
+  }
   var quad = vec4<f32>();
   if (vector == 4) {
     if (d < width) {
@@ -116,6 +131,9 @@ fn quad_of_own_k(batch: u32, query: u32, d: u32) -> vec4<f32> {
   return quad;
 }
 fn quad_of_own_v(batch: u32, query: u32, d: u32) -> vec4<f32> {
+  if (vector == 4 && whole_values) {
+    return load_own_v4(batch, query, d);
+  }
   var quad = vec4<f32>();
   if (vector == 4) {
     if (d < value_width) {
@@ -133,6 +151,18 @@ fn quad_of_own_v(batch: u32, query: u32, d: u32) -> vec4<f32> {
 
 fn with_products(sum: f32, a: vec4<f32>, b: vec4<f32>) -> f32 {
   return fma(a.x, b.x, fma(a.y, b.y, fma(a.z, b.z, fma(a.w, b.w, sum))));
+}
+
+// What exp2 and tanh make of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
+fn is_nan(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+// As powers of two; `lowest` where the query does not see the key.
+fn scaled_score(score: f32, is_seen: bool) -> f32 {
+  if (cap > 0) {
+    return select(lowest, tanh(clamp(score, -20, 20)) * (cap * log2_e), is_seen);
+  }
+  return select(lowest, score, is_seen);
 }
 
 @compute @workgroup_size(lanes)
@@ -159,44 +189,56 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   if (window > 0) {
     first_seen = max(seen, window) - window;
   }
-  // The queries' own keys come first.
+  // Of the queries' own keys, each part takes one at a time: most often there is a single one.
   var first_own = seen;
-  var own_span = 0u;
   if (own == 1) {
     first_own = min(u32(max(length - i32(queries), 0)), seen);
-    own_span = (queries + step - 1) / step * step;
   }
-  let cache_begin = min(first_seen, first_own);
-  let span = own_span + min(first_own - cache_begin, keys);
-
   var sums: array<vec4<f32>, value_quads>;
   var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
   var total = 0.0;
+  for (var at = 0u; at < own_keys; at += parts) {
+    let key = min(at + part, queries - 1);
+    let is_seen = first_own + at + part >= first_seen && first_own + at + part < seen;
+    var score = 0.0;
+    for (var n = 0u; n < quads; n++) {
+      score = with_products(score, q[n], quad_of_own_k(of_keys, key, 4 * (n * across + of_part)));
+    }
+    for (var apart = 1u; apart < across; apart *= 2) {
+      score += subgroupShuffleXor(score, apart);
+    }
+    let trace = select(0.0, score, is_seen);
+    score = scaled_score(score, is_seen);
+    let higher = max(highest, score);
+    let shrink = exp2(highest - higher);
+    let weight = select(0.0, exp2(score - higher), is_seen);
+    highest = higher;
+    total = total * shrink + weight + select(0.0, trace, is_nan(trace));
+    for (var n = 0u; n < value_quads; n++) {
+      let value = quad_of_own_v(of_keys, key, 4 * (n * across + of_part));
+      sums[n] = sums[n] * shrink + select(vec4<f32>(), weight * value, is_seen);
+    }
+  }
+  let cache_begin = min(first_seen, first_own);
+  let span = min(first_own - cache_begin, keys);
   for (var at = 0u; at < span; at += step) {
-    let is_own = own == 1 && at < own_span;
-    let first = select(cache_begin + at - own_span, first_own + at, is_own) + part * block;
-    let end = select(first_own, seen, is_own);
-    var scores: array<f32, block>;
+    let first = cache_begin + at + part * block;
+    // All of them are under way before the first is waited for.
+    var loaded: array<vec4<f32>, block * quads>;
     var values: array<vec4<f32>, held>;
-    if (is_own) {
-      for (var j = 0u; j < block; j++) {
-        let key = min(at + part * block + j, queries - 1);
-        for (var n = 0u; n < quads; n++) {
-          scores[j] = with_products(scores[j], q[n], quad_of_own_k(of_keys, key, 4 * (n * across + of_part)));
-        }
-        for (var n = 0u; early && n < value_quads; n++) {
-          values[j * value_quads + n] = quad_of_own_v(of_keys, key, 4 * (n * across + of_part));
-        }
+    for (var j = 0u; j < block; j++) {
+      let key = min(first + j, keys - 1);
+      for (var n = 0u; n < quads; n++) {
+        loaded[j * quads + n] = quad_of_k(of_keys, key, 4 * (n * across + of_part));
       }
-    } else {
-      for (var j = 0u; j < block; j++) {
-        let key = min(first + j, keys - 1);
-        for (var n = 0u; n < quads; n++) {
-          scores[j] = with_products(scores[j], q[n], quad_of_k(of_keys, key, 4 * (n * across + of_part)));
-        }
-        for (var n = 0u; early && n < value_quads; n++) {
-          values[j * value_quads + n] = quad_of_v(of_keys, key, 4 * (n * across + of_part));
-        }
+      for (var n = 0u; early && n < value_quads; n++) {
+        values[j * value_quads + n] = quad_of_v(of_keys, key, 4 * (n * across + of_part));
+      }
+    }
+    var scores: array<f32, block>;
+    for (var j = 0u; j < block; j++) {
+      for (var n = 0u; n < quads; n++) {
+        scores[j] = with_products(scores[j], q[n], loaded[j * quads + n]);
       }
     }
     for (var apart = 1u; apart < across; apart *= 2) {
@@ -204,18 +246,17 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         scores[j] += subgroupShuffleXor(scores[j], apart);
       }
     }
-    // What exp2 and tanh make of a NaN is open, so the scores themselves tell of one: a finite sum of them is none.
     var trace = 0.0;
     var higher = highest;
     for (var j = 0u; j < block; j++) {
-      let is_seen = first + j >= first_seen && first + j < end;
+      let is_seen = first + j >= first_seen && first + j < first_own;
       scores[j] = select(lowest, scores[j], is_seen);
       if (cap > 0) {
-        trace = select(trace, scores[j], (bitcast<u32>(scores[j]) & 0x7fffffffu) > 0x7f800000u);
-        scores[j] = select(lowest, tanh(clamp(scores[j], -20, 20)) * (cap * log2_e), is_seen);
+        trace = select(trace, scores[j], is_nan(scores[j]));
       } else {
         trace = fma(scores[j], 0x1p-64f, trace);
       }
+      scores[j] = scaled_score(scores[j], is_seen);
       higher = max(higher, scores[j]);
     }
     let shrink = exp2(highest - higher);
@@ -225,7 +266,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       sums[n] *= shrink;
     }
     for (var j = 0u; j < block; j++) {
-      let is_seen = first + j >= first_seen && first + j < end;
+      let is_seen = first + j >= first_seen && first + j < first_own;
       let weight = select(0.0, exp2(scores[j] - higher), is_seen);
       total += weight;
       for (var n = 0u; n < value_quads; n++) {
@@ -233,15 +274,13 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         var v: vec4<f32>;
         if (early) {
           v = values[j * value_quads + n];
-        } else if (is_own) {
-          v = quad_of_own_v(of_keys, min(at + part * block + j, queries - 1), d);
         } else {
           v = quad_of_v(of_keys, min(first + j, keys - 1), d);
         }
         sums[n] += select(vec4<f32>(), weight * v, is_seen);
       }
     }
-    total += select(0.0, trace, (bitcast<u32>(trace) & 0x7fffffffu) > 0x7f800000u);
+    total += select(0.0, trace, is_nan(trace));
   }
   for (var apart = across; apart < across * gathered; apart *= 2) {
     let higher = max(highest, subgroupShuffleXor(highest, apart));

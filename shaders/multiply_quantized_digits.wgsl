@@ -13,16 +13,21 @@ override lanes: u32 = 1;  // of a subgroup that is known
 override lane_pieces: u32 = 1;
 override sub_rows: u32 = 1;  // rows of the weight per subgroup
 override subgroups: u32 = 4;
+override rounds: u32 = 1;  // rows that a subgroup takes one after the other, times sub_rows
+override turns: u32 = 1;   // of a subgroup over the pieces whose digits are kept
 override vector: u32 = 1;  // 4: rows are multiples of it, and are loaded so
 
 override per_word: u32 = 32 / bits;
 override words: u32 = (k + per_word - 1) / per_word;
 override piece: u32 = 4 * per_word;  // elements of four words
-override pieces: u32 = lanes * lane_pieces;  // that a subgroup takes at a time
+override pieces: u32 = (words + 3) / 4;
+override turn: u32 = lanes * lane_pieces;  // pieces that a subgroup takes at a time
+override row_turns: u32 = (pieces + turn - 1) / turn;
+override span: u32 = min(pieces, turn * turns);  // pieces whose digits are kept at a time
+override octets: u32 = span * per_word / 2;
 override planes: u32 = 24 / bits;  // dot products per word: three digits; of 4 bits, even elements and odd ones
-override line: u32 = pieces + 8;  // apart in the banks of workgroup memory
-override octets: u32 = pieces * per_word / 2;
 override all_lanes: u32 = subgroups * lanes;
+override round_rows: u32 = subgroups * sub_rows;
 
 fn load_x(row: u32, i: u32) -> f32 { return 0.0; }
 fn load_x4(row: u32, i: u32) -> vec4<f32> { return vec4<f32>(); }
@@ -32,8 +37,8 @@ fn load_scale(row: u32, i: u32) -> f32 { return 0.0; }
 fn store_out(row: u32, column: u32, value: f32) {}
 fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-var<workgroup> digits: array<u32, planes * 4 * line>;
-var<workgroup> exponents: array<u32, pieces>;
+var<workgroup> digits: array<vec4<u32>, planes * span>;
+var<workgroup> powers: array<u32, span>;  // the upper halves of two factors that make numbers of a piece's digits
 
 // Four elements of x as their bits; past the end they are 0.
 fn quad_of_x(row: u32, i: u32) -> vec4<f32> {
@@ -74,94 +79,116 @@ fn packed(bytes: vec4<u32>) -> u32 {
   return bytes.x | (bytes.y << 8) | (bytes.z << 16) | (bytes.w << 24);
 }
 
+// The digits of what starts with the piece `begin`.
+fn keep_digits(row: u32, begin: u32, lane: u32) {
+  for (var begin_octet = 0u; begin_octet < octets; begin_octet += all_lanes) {
+    let octet = begin_octet + lane;
+    let element = begin * piece + 8 * octet;
+    let low = quad_of_x(row, element);
+    let high = quad_of_x(row, element + 4);
+    var top = max(highest(low), highest(high));
+    // The rest of the piece: neighbours have it, or it is read by each invocation.
+    for (var apart = 1u; apart < min(lanes, piece / 8); apart *= 2) {
+      top = max(top, subgroupShuffleXor(top, apart));
+    }
+    for (var i = select(0u, piece, lanes > 1); i < piece; i += 4) {
+      top = max(top, highest(quad_of_x(row, (begin + octet / (piece / 8)) * piece + i)));
+    }
+    // The highest of a piece is below 2^(exponent - 126), and becomes a number of 22 bits. What is below 2^-100 has fewer.
+    let exponent = max(top >> 23, 26u);
+    let scale = bitcast<f32>((275u - min(exponent, 254u)) << 23);
+    let low_numbers = bitcast<vec4<u32>>(vec4<i32>(round(low * scale)));
+    let high_numbers = bitcast<vec4<u32>>(vec4<i32>(round(high * scale)));
+    // Elements that meet in one dot product.
+    var left = low_numbers;
+    var right = high_numbers;
+    if (bits == 4) {
+      left = vec4<u32>(low_numbers.x, low_numbers.z, high_numbers.x, high_numbers.z);
+      right = vec4<u32>(low_numbers.y, low_numbers.w, high_numbers.y, high_numbers.w);
+    }
+    let of_piece = octet % (piece / 8);
+    let at = octet / (piece / 8);
+    if (octet < octets) {
+      for (var digit = 0u; digit < 3; digit++) {
+        let left_word = packed(left & vec4<u32>(255));
+        let right_word = packed(right & vec4<u32>(255));
+        if (bits == 4) {
+          digits[2 * digit * span + at][of_piece] = left_word;
+          digits[(2 * digit + 1) * span + at][of_piece] = right_word;
+        } else {
+          digits[digit * span + at][2 * of_piece] = left_word;
+          digits[digit * span + at][2 * of_piece + 1] = right_word;
+        }
+        // Digits have signs: one of 128 and more is one less than 0, and the next one more.
+        left = bitcast<vec4<u32>>(bitcast<vec4<i32>>(left + vec4<u32>(128)) >> vec4<u32>(8));
+        right = bitcast<vec4<u32>>(bitcast<vec4<i32>>(right + vec4<u32>(128)) >> vec4<u32>(8));
+      }
+      if (of_piece == 0) {
+        // Elements of 4 bits were multiplied by 16, at the high end of their bytes. Half of the exponent comes before the weight's scale and
+        // half after it, so that no product is beyond f32 where all together are within. What is not finite has no digits.
+        let power = i32(exponent) - select(148, 152, bits == 4);
+        let half = power >> 1;
+        let factors = vec2<u32>(vec2<i32>(half, power - half) + 127) << vec2<u32>(23);
+        powers[at] = select((factors.x >> 16) | factors.y, 0x7fc07fc0, exponent == 255);
+      }
+    }
+  }
+}
+
+// What is far away: words of the weight and their scales.
+fn load_weight(first: u32, begin: u32, of_subgroup: u32, weight: ptr<function, array<vec4<u32>, lane_pieces * sub_rows>>,
+               scales: ptr<function, array<f32, lane_pieces * sub_rows>>) {
+  for (var p = 0u; p < lane_pieces; p++) {
+    let word = 4 * (begin + p * lanes + of_subgroup);
+    for (var r = 0u; r < sub_rows; r++) {
+      (*weight)[p * sub_rows + r] = quad_of_words(min(first + r, n - 1), word);
+      (*scales)[p * sub_rows + r] = load_scale(min(first + r, n - 1), min(word * per_word, k - 1) / group);
+    }
+  }
+}
+
 @compute @workgroup_size(all_lanes)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let blocks = (n + subgroups * sub_rows - 1) / (subgroups * sub_rows);
+  let blocks = (n + round_rows * rounds - 1) / (round_rows * rounds);
   let flat = workgroup_index(id);
   // Surplus workgroups of a split dispatch repeat the last row and store nothing: barriers must be reached by all.
   let row = min(flat / blocks, m - 1);
-  let first = flat % blocks * subgroups * sub_rows + lane / lanes * sub_rows;
   let of_subgroup = lane % lanes;
+  let first_row = flat % blocks * rounds * round_rows + lane / lanes * sub_rows;
 
+  var weight: array<vec4<u32>, lane_pieces * sub_rows>;
+  var scales: array<f32, lane_pieces * sub_rows>;
+  load_weight(first_row, 0, of_subgroup, &weight, &scales);
   var sums: array<f32, sub_rows>;
-  var special = 0u;  // 1: some piece or scale has an infinity or a NaN
-  for (var begin = 0u; begin < words; begin += 4 * pieces) {
-    // What is far away comes first: the weight and its scales.
-    var weight: array<vec4<u32>, lane_pieces * sub_rows>;
-    var scales: array<f32, lane_pieces * sub_rows>;
-    for (var p = 0u; p < lane_pieces; p++) {
-      let word = begin + 4 * (p * lanes + of_subgroup);
-      for (var r = 0u; r < sub_rows; r++) {
-        weight[p * sub_rows + r] = quad_of_words(min(first + r, n - 1), word);
-        scales[p * sub_rows + r] = load_scale(min(first + r, n - 1), min(word * per_word, k - 1) / group);
+  for (var step = 0u; step < rounds * row_turns; step++) {
+    let begin = step % row_turns * turn;
+    let first = first_row + step / row_turns * round_rows;
+    if (begin % span == 0 && (step == 0 || span < pieces)) {
+      if (step > 0) {
+        workgroupBarrier();
       }
-    }
-    if (begin > 0) {
+      keep_digits(row, begin, lane);
       workgroupBarrier();
     }
-    for (var begin_octet = 0u; begin_octet < octets; begin_octet += all_lanes) {
-      let octet = begin_octet + lane;
-      let low = quad_of_x(row, begin * per_word + 8 * octet);
-      let high = quad_of_x(row, begin * per_word + 8 * octet + 4);
-      var top = max(highest(low), highest(high));
-      // The rest of the piece: neighbours have it, or it is read by each invocation.
-      for (var apart = 1u; apart < min(lanes, piece / 8); apart *= 2) {
-        top = max(top, subgroupShuffleXor(top, apart));
-      }
-      for (var i = select(0u, piece, lanes > 1); i < piece; i += 4) {
-        top = max(top, highest(quad_of_x(row, begin * per_word + octet / (piece / 8) * piece + i)));
-      }
-      // The highest of a piece is below 2^(exponent - 126), and becomes a number of 22 bits. What is below 2^-100 has fewer.
-      let exponent = max(top >> 23, 26u);
-      let scale = bitcast<f32>((275u - min(exponent, 254u)) << 23);
-      let low_numbers = bitcast<vec4<u32>>(vec4<i32>(round(low * scale)));
-      let high_numbers = bitcast<vec4<u32>>(vec4<i32>(round(high * scale)));
-      // Elements that meet in one dot product.
-      var left = low_numbers;
-      var right = high_numbers;
-      if (bits == 4) {
-        left = vec4<u32>(low_numbers.x, low_numbers.z, high_numbers.x, high_numbers.z);
-        right = vec4<u32>(low_numbers.y, low_numbers.w, high_numbers.y, high_numbers.w);
-      }
-      let of_piece = octet % (piece / 8);
-      let at = octet / (piece / 8);
-      if (octet < octets) {
-        for (var digit = 0u; digit < 3; digit++) {
-          let left_word = packed(left & vec4<u32>(255));
-          let right_word = packed(right & vec4<u32>(255));
-          if (bits == 4) {
-            digits[(2 * digit * 4 + of_piece) * line + at] = left_word;
-            digits[((2 * digit + 1) * 4 + of_piece) * line + at] = right_word;
-          } else {
-            digits[(digit * 4 + 2 * of_piece) * line + at] = left_word;
-            digits[(digit * 4 + 2 * of_piece + 1) * line + at] = right_word;
-          }
-          // Digits have signs: one of 128 and more is one less than 0, and the next one more.
-          left = bitcast<vec4<u32>>(bitcast<vec4<i32>>(left + vec4<u32>(128)) >> vec4<u32>(8));
-          right = bitcast<vec4<u32>>(bitcast<vec4<i32>>(right + vec4<u32>(128)) >> vec4<u32>(8));
-        }
-        if (of_piece == 0) {
-          exponents[at] = exponent;
-        }
-      }
+    var next_weight: array<vec4<u32>, lane_pieces * sub_rows>;
+    var next_scales: array<f32, lane_pieces * sub_rows>;
+    if (step + 1 < rounds * row_turns) {
+      let next_first = first_row + (step + 1) / row_turns * round_rows;
+      load_weight(next_first, (step + 1) % row_turns * turn, of_subgroup, &next_weight, &next_scales);
     }
-    workgroupBarrier();
     for (var p = 0u; p < lane_pieces; p++) {
-      let at = p * lanes + of_subgroup;
+      // Past the end weights are 0.
+      let at = min(select(begin % span, begin, span == pieces) + p * lanes + of_subgroup, span - 1);
       var of_x: array<vec4<u32>, planes>;
       for (var plane = 0u; plane < planes; plane++) {
-        of_x[plane] = vec4<u32>(digits[(plane * 4) * line + at], digits[(plane * 4 + 1) * line + at],
-                                digits[(plane * 4 + 2) * line + at], digits[(plane * 4 + 3) * line + at]);
+        of_x[plane] = digits[plane * span + at];
       }
-      let exponent = exponents[at];
-      special |= u32(exponent == 255);
-      // Elements of 4 bits were multiplied by 16, at the high end of their bytes.
-      let unit = bitcast<f32>((min(exponent, 254u) - select(21u, 25u, bits == 4)) << 23);
+      let power = vec2<f32>(bitcast<f32>(powers[at] << 16), bitcast<f32>(powers[at] & 0xffff0000));
       for (var r = 0u; r < sub_rows; r++) {
         let of_row = weight[p * sub_rows + r];
         var parts: array<i32, 3>;
-        for (var digit = 0u; digit < 3; digit++) {
-          for (var c = 0u; c < 4; c++) {
+        for (var c = 0u; c < 4; c++) {
+          for (var digit = 0u; digit < 3; digit++) {
             if (bits == 4) {
               parts[digit] += dot4I8Packed((of_row[c] << 4) & 0xf0f0f0f0, of_x[2 * digit][c]);
               parts[digit] += dot4I8Packed(of_row[c] & 0xf0f0f0f0, of_x[2 * digit + 1][c]);
@@ -171,31 +198,31 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
           }
         }
         let value = fma(f32((parts[2] << 8) + parts[1]), 256.0, f32(parts[0]));
-        // In the order in which neither product is beyond f32 where both together are within.
-        let scale = scales[p * sub_rows + r];
-        sums[r] += select(value * unit * scale, value * scale * unit, abs(scale) < 1);
-        special |= u32((bitcast<u32>(scale) & 0x7fffffff) >= 0x7f800000);
+        sums[r] = fma(value * power.x * scales[p * sub_rows + r], power.y, sums[r]);
       }
     }
-  }
-  for (var apart = 1u; apart < lanes; apart *= 2) {
-    for (var r = 0u; r < sub_rows; r++) {
-      sums[r] += subgroupShuffleXor(sums[r], apart);
-    }
-    special |= subgroupShuffleXor(special, apart);
-  }
-  for (var r = 0u; r < sub_rows; r++) {
-    if (of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
-      // What is not finite has no digits.
-      if (special != 0) {
-        sums[r] = 0;
-        for (var i = 0u; i < k; i++) {
-          let word = quad_of_words(first + r, i / piece * 4)[i / per_word % 4];
-          let element = bitcast<i32>(word << (32 - bits - i % per_word * bits)) >> (32 - bits);
-          sums[r] = fma(quad_of_x(row, i / 4 * 4)[i % 4], f32(element) * load_scale(first + r, i / group), sums[r]);
+    if (begin + turn >= pieces) {
+      for (var apart = 1u; apart < lanes; apart *= 2) {
+        for (var r = 0u; r < sub_rows; r++) {
+          sums[r] += subgroupShuffleXor(sums[r], apart);
         }
       }
-      store_out(row, first + r, sums[r]);
+      for (var r = 0u; r < sub_rows; r++) {
+        if (of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
+          if ((bitcast<u32>(sums[r]) & 0x7fffffff) >= 0x7f800000) {
+            sums[r] = 0;
+            for (var i = 0u; i < k; i++) {
+              let word = quad_of_words(first + r, i / piece * 4)[i / per_word % 4];
+              let element = bitcast<i32>(word << (32 - bits - i % per_word * bits)) >> (32 - bits);
+              sums[r] = fma(quad_of_x(row, i / 4 * 4)[i % 4], f32(element) * load_scale(first + r, i / group), sums[r]);
+            }
+          }
+          store_out(row, first + r, sums[r]);
+        }
+        sums[r] = 0;
+      }
     }
+    weight = next_weight;
+    scales = next_scales;
   }
 }

@@ -256,14 +256,18 @@ struct DigitsPlan {
   static constexpr graph::GroupKind kKind = graph::GroupKind::Template;
   int64_t lanes = 1;        ///< invocations of a subgroup
   int64_t lane_pieces = 1;  ///< vectors of four words of a row that an invocation has at a time
-  int64_t sub_rows = 1;     ///< rows of a subgroup
+  int64_t rounds = 1;       ///< times that a subgroup has other rows
+  int64_t sub_rows = 1;     ///< rows of a subgroup at a time
   int64_t subgroups = 1;    ///< of a workgroup
+  int64_t turns = 1;        ///< times lane_pieces of a row whose digits are kept
   int64_t vector = 1;       ///< words that are loaded at once, 1 or 4
   static constexpr void each(auto& plan, auto&& number) {
     number("lane_pieces", plan.lane_pieces, PlanNumber::Any);
     number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("rounds", plan.rounds, PlanNumber::Any);
     number("sub_rows", plan.sub_rows, PlanNumber::Any);
     number("subgroups", plan.subgroups, PlanNumber::Any);
+    number("turns", plan.turns, PlanNumber::Any);
     number("vector", plan.vector, PlanNumber::Unroll);
   }
   friend bool operator==(const DigitsPlan&, const DigitsPlan&) = default;

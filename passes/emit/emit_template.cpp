@@ -159,7 +159,7 @@ Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuer
 
 Result<kernel::Module> emitKernel(const program::DigitsPlan& plan, const EmitQuery& query) {
   const Filled filled{
-      .suffix = "_digits", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.lanes, .unrolled = kUnrolledRegisters};
+      .suffix = "_digits", .numbers = numbersOf(plan), .vector = plan.vector, .subgroup = plan.lanes, .unrolled = kUnrolledDigits};
   LS_CHECK(checkVectors(filled, query));
   return fillTemplate(filled, query, true);
 }

@@ -14,6 +14,8 @@ namespace lockstep::passes {
 inline constexpr size_t kUnrolledStream = 1024, kUnrolledTile = 4096, kUnrolledRegisters = 16384, kUnrolledQuads = 65536;
 /// Of products by matrix units: all inner loops, and never the one over the inner axis, whose kernel no cache would hold.
 inline constexpr size_t kUnrolledMatrices = 8192;
+/// Of integer dot products: all inner loops, and not the one over the words of a long row.
+inline constexpr size_t kUnrolledDigits = 4096;
 
 /// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
 std::vector<kernel::ValueId> openHook(kernel::Builder& builder, std::string_view name);

@@ -102,10 +102,12 @@ int64_t rowsPerLane(const PlanQuery& q, const RowPhases& phases, HeldRowsPlan pl
   if (!shareInput(q, phases)) return 1;
   const int64_t most = phases.mostTogether(q.body);
   const int64_t registers = plan.per_lane * plan.width / elementsPerRegister(q, phases) * std::max<int64_t>(inputsOfRows(q, phases), 1);
+  // Beyond the registers of a short row, two rows take as many as two inputs.
   const auto is_better = [&](int64_t several) {
     plan.rows_per_lane = several;
-    return phases.rows / (plan.rows_per_group * several) >= cost::kGroupsPerUnit * int64_t{q.profile.parallel_units} &&
-           several * registers <= cost::kMostHeld && hasRoom(q, phases, plan);
+    const int64_t groups = several == 2 ? cost::kGroupsPerUnit : cost::kGroupsOfManyRowsPerUnit;
+    return phases.rows / (plan.rows_per_group * several) >= groups * int64_t{q.profile.parallel_units} &&
+           several * registers <= (several == 2 ? cost::kMostHeldOfInputs : cost::kMostHeld) && hasRoom(q, phases, plan);
   };
   int64_t several = 1;
   while (several < most && is_better(2 * several)) several *= 2;

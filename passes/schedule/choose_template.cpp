@@ -170,29 +170,28 @@ std::optional<PlanChoice> digits(const PlanQuery& q, const TemplateShape& shape,
   const program::DeviceProfile& profile = q.profile;
   if (profile.style == program::ExecutionStyle::Gpu && !profile.fixed_subgroups) return std::nullopt;
   const int64_t piece = shape.shared, lanes = profile.fixed_subgroups && profile.subgroup_size * 8 >= piece ? profile.subgroup_size : 1;
+  const cost::DigitStep step = cost::kDigitSteps[piece == cost::kDigitSteps[0].piece ? 0 : 1];
   DigitsPlan plan{.lanes = lanes, .vector = vectorOf(shape)};
-  const int64_t most = lanes == 1 ? cost::kStreamLanesCpu : cost::kDigitSubgroups;
+  const int64_t most = lanes == 1 ? cost::kStreamLanesCpu : cost::kDigitSubgroups, units = profile.parallel_units;
   while (plan.subgroups < most && 2 * plan.subgroups * lanes <= mostInvocations(profile)) plan.subgroups *= 2;
-  // Each workgroup makes the digits of x, which takes as long as its rows do where they are few.
-  plan.sub_rows = lanes == 1 ? 1 : cost::kDigitRows;
-  const bool has_more = lanes > 1 && 2 * plan.subgroups * lanes <= mostInvocations(profile);
-  const auto fillsUnits = [&](int64_t subgroups) { return shape.run >= plan.sub_rows * subgroups * profile.parallel_units; };
-  if (has_more && fillsUnits(2 * plan.subgroups)) {
-    plan.subgroups *= 2;
-  } else {
-    while (plan.sub_rows > 1 && !fillsUnits(plan.subgroups)) plan.sub_rows /= 2;
-    const bool nearly = 8 * shape.run >= 7 * plan.sub_rows * 2 * plan.subgroups * int64_t{profile.parallel_units};
-    if (has_more && plan.sub_rows < cost::kDigitRows && nearly) plan.subgroups *= 2;
+  while (lanes > 1 && plan.subgroups > cost::kLeastDigitSubgroups && 2 * shape.run <= plan.subgroups * units) plan.subgroups /= 2;
+  const int64_t pieces = divideUp(shape.length, 4), lane_pieces = divideUp(pieces, lanes);
+  plan.lane_pieces = std::min(lane_pieces, lanes == 1 ? cost::kDigitLoads : step.lane_pieces);
+  plan.turns = divideUp(lane_pieces, plan.lane_pieces);
+  // Three digits of each element, and a word for each piece.
+  const auto bytes = [&] { return std::min(pieces, plan.turns * plan.lane_pieces * lanes) * (3 * piece + 4); };
+  while (plan.turns > 1 && bytes() > int64_t{profile.max_workgroup_bytes}) --plan.turns;
+  if (lanes > 1) {
+    // As many rows as let all workgroups run at once: each makes the digits of x, while only its first words are under way.
+    const int64_t side_by_side = 2 * bytes() <= int64_t{profile.max_workgroup_bytes} ? 2 : 1;
+    const int64_t rows = divideUp(shape.run, side_by_side * units * plan.subgroups);
+    plan.sub_rows = std::min(rows, step.rows);
+    if (rows > plan.sub_rows && plan.turns * plan.lane_pieces >= lane_pieces)
+      plan.rounds = std::min(divideUp(shape.run, units * plan.subgroups * plan.sub_rows), cost::kMostDigitRows / plan.sub_rows);
   }
-  const int64_t pieces = divideUp(shape.length, 4);
-  const int64_t lane_pieces = divideUp(pieces, lanes);
-  const bool at_once = lane_pieces * plan.sub_rows <= cost::kAllDigitLoads;
-  plan.lane_pieces = at_once ? lane_pieces : std::max<int64_t>(cost::kDigitLoads / plan.sub_rows, 1);
-  // Three digits of each element, with the same again for the exponents and the gaps.
-  const auto bytes = [&] { return 4 * (3 * piece / 4 * (plan.lane_pieces * lanes + 8) + plan.lane_pieces * lanes); };
-  while (plan.lane_pieces > 1 && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lane_pieces /= 2;
-  rounds = loopCost(divideUp(pieces, plan.lane_pieces * lanes), 1, 1) + loopCost(pieces * piece, 1, 0);
-  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows), profile)};
+  rounds = plan.rounds * loopCost(lane_pieces, plan.lane_pieces, 1) + loopCost(2 * pieces * piece / 8, plan.subgroups * lanes, 0) +
+           loopCost(pieces * piece, 1, 0);
+  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows * plan.rounds), profile)};
 }
 
 /// By workgroups that have whole runs; nothing where one does not fit into a workgroup's memory.
