@@ -209,6 +209,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       }
       for (var r = 0u; r < sub_rows; r++) {
         if (of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
+          // What is not finite has no digits: its factors are NaN, and the sum is made again without any.
           if ((bitcast<u32>(sums[r]) & 0x7fffffff) >= 0x7f800000) {
             sums[r] = 0;
             for (var i = 0u; i < k; i++) {

@@ -30,7 +30,7 @@ std::vector<Plan> plans() {
       StreamPlan{.lanes = 64, .block = 3, .vector = 4},
       TiledPlan{.lanes = 128, .across = 4, .thread_rows = 2, .shares = 4, .tile = 16, .block = 8, .vector = 4, .subgroup = 32},
       SplitPlan{.lanes = 64, .across = 8, .block = 2, .vector = 4, .subgroup = 16},
-      DigitsPlan{.lanes = 32, .lane_pieces = 2, .sub_rows = 4, .subgroups = 8, .vector = 4},
+      DigitsPlan{.lanes = 32, .lane_pieces = 2, .rounds = 3, .sub_rows = 4, .subgroups = 8, .turns = 7, .vector = 4},
       MatrixPlan{.brain = 2, .lanes = 32, .parts = 2, .sub_rows = 16, .subgroups = 4, .tile = 32, .unit = 16, .unit_m = 16, .vector = 4},
       WholePlan{.lanes = 64, .vector = 4}};
 }
