@@ -160,6 +160,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   var scales: array<f32, lane_pieces * sub_rows>;
   load_weight(first_row, 0, of_subgroup, &weight, &scales);
   var sums: array<f32, sub_rows>;
+  var slow = 0u;  // a bit per row whose sum is not finite
   for (var step = 0u; step < rounds * row_turns; step++) {
     let begin = step % row_turns * turn;
     let first = first_row + step / row_turns * round_rows;
@@ -208,16 +209,10 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         }
       }
       for (var r = 0u; r < sub_rows; r++) {
-        if (of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
-          // What is not finite has no digits: its factors are NaN, and the sum is made again without any.
-          if ((bitcast<u32>(sums[r]) & 0x7fffffff) >= 0x7f800000) {
-            sums[r] = 0;
-            for (var i = 0u; i < k; i++) {
-              let word = quad_of_words(first + r, i / piece * 4)[i / per_word % 4];
-              let element = bitcast<i32>(word << (32 - bits - i % per_word * bits)) >> (32 - bits);
-              sums[r] = fma(quad_of_x(row, i / 4 * 4)[i % 4], f32(element) * load_scale(first + r, i / group), sums[r]);
-            }
-          }
+        // What is not finite has no digits: its factors are NaN.
+        let finite = (bitcast<u32>(sums[r]) & 0x7fffffff) < 0x7f800000;
+        slow |= select(1u, 0u, finite) << (step / row_turns * sub_rows + r);
+        if (finite && of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
           store_out(row, first + r, sums[r]);
         }
         sums[r] = 0;
@@ -225,5 +220,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     }
     weight = next_weight;
     scales = next_scales;
+  }
+
+  // Sums that are not finite are made again without digits, each by an invocation of its own.
+  for (var r = of_subgroup; r < rounds * sub_rows; r += lanes) {
+    let of_row = first_row + r / sub_rows * round_rows + r % sub_rows;
+    if (((slow >> r) & 1) == 1 && of_row < n && flat < m * blocks) {
+      var sum = 0.0;
+      for (var i = 0u; i < k; i++) {
+        let word = quad_of_words(of_row, i / piece * 4)[i / per_word % 4];
+        let element = bitcast<i32>(word << (32 - bits - i % per_word * bits)) >> (32 - bits);
+        sum = fma(quad_of_x(row, i / 4 * 4)[i % 4], f32(element) * load_scale(of_row, i / group), sum);
+      }
+      store_out(row, of_row, sum);
+    }
   }
 }

@@ -86,7 +86,12 @@ std::string misfit(const TiledPlan& plan) {
   return misfitOfLanes(share);
 }
 std::string misfit(const SplitPlan& plan) { return misfitOfLanes(plan); }
-std::string misfit(const DigitsPlan& plan) { return plan.vector == 1 || plan.vector == 4 ? "" : "vector is 1 or 4"; }
+std::string misfit(const DigitsPlan& plan) {
+  if (plan.vector != 1 && plan.vector != 4) return "vector is 1 or 4";
+  // A bit for each says whether its sum is finite.
+  constexpr int64_t kMostRows = 32;
+  return plan.rounds <= kMostRows / plan.sub_rows ? "" : "rounds times sub_rows is at most 32";
+}
 std::string misfit(const MatrixPlan& plan) {
   if (plan.sub_rows % plan.unit_m != 0) return "sub_rows must be a multiple of unit_m";
   if (plan.tile % plan.unit != 0 || plan.unit % 8 != 0) return "tile must be a multiple of unit, and unit one of 8";

@@ -189,8 +189,10 @@ std::optional<PlanChoice> digits(const PlanQuery& q, const TemplateShape& shape,
     if (rows > plan.sub_rows && plan.turns * plan.lane_pieces >= lane_pieces)
       plan.rounds = std::min(divideUp(shape.run, units * plan.subgroups * plan.sub_rows), cost::kMostDigitRows / plan.sub_rows);
   }
-  rounds = plan.rounds * loopCost(lane_pieces, plan.lane_pieces, 1) + loopCost(2 * pieces * piece / 8, plan.subgroups * lanes, 0) +
-           loopCost(pieces * piece, 1, 0);
+  // The bounds of the loops count digits in each turn over the pieces, and the slow sum of a row that is not finite.
+  const int64_t octets = std::min(pieces, plan.turns * plan.lane_pieces * lanes) * piece / 8;
+  rounds = plan.rounds * divideUp(lane_pieces, plan.lane_pieces) * (1 + loopCost(octets, plan.subgroups * lanes, 0)) + 1 +
+           loopCost(plan.rounds * plan.sub_rows, lanes, 0) * loopCost(pieces * piece, 1, 0);
   return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.subgroups * plan.sub_rows * plan.rounds), profile)};
 }
 

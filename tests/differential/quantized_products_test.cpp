@@ -107,6 +107,15 @@ detail::Device withDots(const std::string& device, uint32_t units = 0) {
   return gpu;
 }
 
+/// Of every device one with many units and one with few, which have several rows per subgroup one after the other.
+std::vector<std::pair<std::string, detail::Device>> gpusWithDots() {
+  std::vector<std::pair<std::string, detail::Device>> gpus;
+  for (const std::string& device : devicesUnderTest()) {
+    for (const uint32_t units : {1u, 132u}) gpus.emplace_back(device, withDots(device, units));
+  }
+  return gpus;
+}
+
 class QuantizedProducts : public ::testing::TestWithParam<QuantizedCase> {};
 
 TEST_P(QuantizedProducts, agree_with_a_loop_over_the_bits) {
@@ -170,8 +179,7 @@ void expectAnyRange(const QuantizedCase& c) {
   x[static_cast<size_t>(3 * c.k + 500)] = std::numeric_limits<double>::infinity();
   const graph::LeafValues leaves = inWords(c, plain);
   const std::vector<double> want = byHand(c, plain);
-  for (const std::string& device : devicesUnderTest()) {
-    const detail::Device gpu = withDots(device);
+  for (const auto& [device, gpu] : gpusWithDots()) {
     const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu}).front().data;
     for (size_t i = 0; i < want.size(); ++i) {
       if (std::isnan(want[i])) {
@@ -213,8 +221,7 @@ TEST(Quantized, dots_take_scales_of_any_size) {
   scales[static_cast<size_t>(11 * groups + 2)] = std::numeric_limits<double>::infinity();
   const graph::LeafValues leaves = inWords(c, plain);
   const std::vector<double> want = byHand(c, plain);
-  for (const std::string& device : devicesUnderTest()) {
-    const detail::Device gpu = withDots(device);
+  for (const auto& [device, gpu] : gpusWithDots()) {
     const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu}).front().data;
     for (size_t i = 0; i < want.size(); ++i) {
       const int64_t row = static_cast<int64_t>(i) / c.n, column = static_cast<int64_t>(i) % c.n;

@@ -84,6 +84,7 @@ TEST(Plan, wrong_texts_are_refused) {
                            "scan {lanes = 24, lanes_per_line = 16}",
                            "scatter {columns = 8, lanes = 64, parts = 16}",
                            "scatter {columns = 1, lanes = 1, parts = 1}",
+                           "digits {lane_pieces = 2, lanes = 32, rounds = 17, sub_rows = 2, subgroups = 8, turns = 1}",
                            "template {lanes = 64}",
                            "matrix {lanes = 32, sub_rows = 8, subgroups = 4, tile = 32, unit = 16, unit_m = 16}",
                            "matrix {lanes = 32, parts = 3, sub_rows = 16, subgroups = 4, tile = 32, unit = 16, unit_m = 16}",
