@@ -110,6 +110,10 @@ struct DigitStep {
   int64_t piece, rows, lane_pieces;
 };
 inline constexpr std::array kDigitSteps{DigitStep{32, 2, 2}, DigitStep{16, 1, 4}};
+/// Operations from which a row times a packed matrix is made of integer dot products: 2^23 multiplications. A smaller matrix is read while
+/// its numbers become floats, and as sums it takes in the norm before it and what comes after it: a token of Qwen2.5-0.5B has 125 levels
+/// so, and 245 by dot products.
+inline constexpr int64_t kLeastOfLargeRow = int64_t{1} << 24;
 /// Subgroups of a workgroup, rows that each has in all where there are many, and pieces at a time where there are no subgroups. A workgroup
 /// makes the digits of x before it multiplies: the same two matrices take 26.0 us with four rows in all, and 24.5 with eight.
 inline constexpr int64_t kDigitSubgroups = 16, kLeastDigitSubgroups = 8, kMostDigitRows = 8, kDigitLoads = 8;
@@ -145,6 +149,8 @@ static_assert(kRepeatedOfPacked / kGpu.operations_per_second <= kElementBytes / 
 /// Operations that a product repeats in its loads for each element of what it reads. A convolution of 3 x 3 with two tiles of results would
 /// compute the gradient of max pooling, five operations, 18 times.
 inline constexpr int64_t kRepeatedInLoads = 32;
+/// Operations on positions and constants alone, with these, that it repeats in any case: a load of their result would take as long.
+inline constexpr int64_t kRepeatedOfPositions = 6;
 /// Multiplications of a product that takes longer than a dispatch and its level: 3 µs at 47 TFLOP/s.
 inline constexpr int64_t kLeastBusyProducts = int64_t{1} << 26;
 /// Results of a product along each side that share what is loaded: a workgroup's, on GPUs of the tiles that are taken for large ones. On

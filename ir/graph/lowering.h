@@ -137,6 +137,7 @@ enum class TemplateGain : uint8_t {
   Memory,       ///< enough of it is saved
   TimeOnGpus,   ///< it is faster on GPUs, whatever it saves; not taken elsewhere
   TimeByTiles,  ///< it is faster where invocations share what they load; elsewhere as for memory
+  TimeOfLarge,  ///< it is faster, but for small rows on GPUs: products with one row become sums there, which take in what is around them
   Time
 };
 /// Another way to compute an op that is replaced by others: by ops with templates, which keep less in memory. A device takes it where it

@@ -82,7 +82,8 @@ std::vector<bool> cheapBeside(const Graph& graph, const std::vector<bool>& stora
       if (source.valid()) only = source;
       count += operations[maker.index()];
     }
-    const bool is_seldom = count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
+    const bool is_of_position = widest[id.index()] == 0 && count <= cost::kRepeatedOfPositions;
+    const bool is_seldom = is_of_position || count * (feeds[id.index()] - 1) <= cost::kRepeatedInLoads;
     // A number that is made of another one is read one way or the other. Loops compute it once, before them.
     const int64_t made = graph.shapeOf(node.results[0]).elementCount();
     const bool is_number = made == 1 && widest[id.index()] == 1 && is_early && sources.size() == 1;

@@ -90,6 +90,13 @@ ViewedValue throughWidened(const Graph& graph, ValueId value) {
   return viewed;
 }
 
+int64_t leastSeen(const Graph& graph, ValueId value) {
+  int64_t least = graph.shapeOf(value).elementCount();
+  for (; leafName(graph.definition(value)) == nullptr && isView(graph, value); value = graph.definition(value).operands[0])
+    least = std::min(least, graph.shapeOf(graph.definition(value).operands[0]).elementCount());
+  return least;
+}
+
 IndexExpr linearOffset(const IndexMap& map, const Shape& shape, const Shape& source) {
   IndexExpr sum;
   std::vector<int64_t> strides = source.strides();

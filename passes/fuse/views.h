@@ -26,6 +26,8 @@ bool takesManyOperations(const graph::Node& node);
 ViewedValue throughViews(const graph::Graph& graph, graph::ValueId value);
 /// The same, also through casts of packed numbers to f32, which are widened where they are read.
 ViewedValue throughWidened(const graph::Graph& graph, graph::ValueId value);
+/// The least number of elements on the way through views: a gain is repeated for each row, and part of a buffer of all parameters.
+int64_t leastSeen(const graph::Graph& graph, graph::ValueId value);
 /// Whether the node gives packed numbers of its operand as f32.
 bool widens(const graph::Graph& graph, const graph::Node& node);
 

@@ -108,10 +108,16 @@ class Decomposition {
 
   /// Whether enough is gained on this device, or a user prefers it. `all_tiled`: by kernels that are not far behind products.
   [[nodiscard]] bool isWorthwhile(const TemplateChoice& choice, const Node& node, bool all_tiled) const {
-    if (isNamed(choice) || choice.gain == TemplateGain::Time) return true;
+    if (isNamed(choice) || choice.gain == TemplateGain::Time || choice.gain == TemplateGain::TimeOfLarge) return true;
     if (choice.gain == TemplateGain::TimeOnGpus) return config_.profile.style == program::ExecutionStyle::Gpu;
     if (choice.gain == TemplateGain::TimeByTiles && all_tiled) return true;
     return choice.saved_elements(in_, node) >= (all_tiled ? cost::kLeastSaved : cost::kLeastSavedByStreams);
+  }
+
+  /// Whether an op by a template is one row on a GPU and small.
+  [[nodiscard]] bool isSmallRow(const Graph& graph, const Node& node) const {
+    const TemplateShape shape = std::get<TemplateLowering>(*node.op->lower).shape(graph, node);
+    return config_.profile.style == program::ExecutionStyle::Gpu && shape.rows == shape.run && shape.operations < cost::kLeastOfLargeRow;
   }
 
   [[nodiscard]] bool takes(const TemplateChoice& choice, const Node& node) const {
@@ -125,6 +131,7 @@ class Decomposition {
       if (!std::holds_alternative<TemplateLowering>(*made[id].op->lower)) continue;
       const std::optional<program::Plan> plan = planOf(made, made[id], config_);
       if (!plan) return false;
+      if (choice.gain == TemplateGain::TimeOfLarge && !isNamed(choice) && isSmallRow(made, made[id])) return false;
       all_tiled = all_tiled && (std::holds_alternative<program::TiledPlan>(*plan) || std::holds_alternative<program::MatrixPlan>(*plan));
     }
     return isWorthwhile(choice, node, all_tiled);

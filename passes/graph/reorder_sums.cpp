@@ -59,10 +59,10 @@ class Reorderer {
     const auto isOfShape = [&](ValueId operand) { return graph_.shapeOf(operand) == graph_.shapeOf(node.results[0]); };
     return element != nullptr && !element->scalar_only && !node.operands.empty() && std::ranges::all_of(node.operands, isOfShape);
   }
-  /// Also where stored numbers of few bits are widened.
+  /// Also where stored numbers of few bits are widened, with their scales.
   [[nodiscard]] bool isStored(ValueId value) const {
     const Node& node = graph_.definition(throughViews(graph_, value).base);
-    return node.operands.empty() || (isPlain(node) && node.operands.size() == 1 && isStored(node.operands[0]));
+    return node.operands.empty() || (isPlain(node) && std::ranges::all_of(node.operands, [&](ValueId x) { return isStored(x); }));
   }
 
   /// Whether all lines of a matrix along an axis are the same: its columns for axis 0.

@@ -108,7 +108,7 @@ class OperandKeeper {
       chain.nodes.push_back(in_[made].node);
       if (chain.nodes.size() > kLongestChain) return false;
       return std::ranges::all_of(in_.definition(made).operands, [&](ValueId operand) {
-        if (leastSeen(operand) < elements) return true;
+        if (leastSeen(in_, operand) < elements) return true;
         const ValueId base = throughViews(in_, operand).base;
         if (base == operand && readers[base.index()] == 1 && isElement(in_, base)) return self(self, base);
         chain.large.insert(operand);
@@ -118,14 +118,6 @@ class OperandKeeper {
     if (!collect(collect, value) || chain.large.size() != 1) return std::nullopt;
     std::ranges::sort(chain.nodes);
     return chain;
-  }
-
-  /// The least number of elements on the way through views: a gain is repeated for each row, and part of a buffer of all parameters.
-  [[nodiscard]] int64_t leastSeen(ValueId value) const {
-    int64_t least = in_.shapeOf(value).elementCount();
-    for (; leafName(in_.definition(value)) == nullptr && isView(in_, value); value = in_.definition(value).operands[0])
-      least = std::min(least, in_.shapeOf(in_.definition(value).operands[0]).elementCount());
-    return least;
   }
 
   /// By value, whether only large products read it, through views.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <vector>
 
 #include "ir/graph/op_def.h"
 #include "passes/cost.h"
@@ -18,8 +20,28 @@ using namespace graph;
 
 namespace {
 
-/// Whether a matrix is stored in fewer bits than it is multiplied in.
-bool isWidened(const Graph& graph, ValueId matrix) { return isPacked(graph.typeOf(throughWidened(graph, matrix).base).dtype); }
+/// Whether a matrix is stored in fewer bits than it is multiplied in: it is made, element by element, of tensors that take at most half of
+/// its bytes together.
+bool isWidened(const Graph& graph, ValueId matrix) {
+  std::set<ValueId> seen;
+  uint64_t bytes = 0;
+  for (std::vector<ValueId> open{matrix}; !open.empty();) {
+    const ValueId value = throughViews(graph, open.back()).base;
+    const int64_t elements = leastSeen(graph, open.back());
+    open.pop_back();
+    if (!seen.insert(value).second) continue;
+    const Node& node = graph.definition(value);
+    const auto* element = std::get_if<ElementLowering>(&*node.op->lower);
+    if (node.operands.empty()) {
+      bytes += leafKind(node) == LeafKind::Constant ? 0 : TensorType{graph.typeOf(value).dtype, Shape{elements}}.byteSize();
+    } else if (element != nullptr && !element->transcendental && !element->scalar_only) {
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    } else {
+      return false;
+    }
+  }
+  return bytes > 0 && bytes <= graph.typeOf(matrix).byteSize() / 2;
+}
 
 /// Whether neighbours along the first axis of a matrix are neighbours in memory.
 bool liesByColumns(const Graph& graph, ValueId matrix) {

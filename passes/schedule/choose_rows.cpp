@@ -10,6 +10,7 @@
 #include "passes/fuse/views.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
+#include "passes/schedule/row_inputs.h"
 #include "passes/schedule/row_phases.h"
 #include "passes/schedule/vector_width.h"
 
@@ -45,22 +46,13 @@ bool wholeSubgroups(const PlanQuery& q, const RowPhases& phases, const HeldRowsP
   });
 }
 
-int64_t inputsOfRows(const PlanQuery& q, const RowPhases& phases) {
-  const auto isFull = [&](ValueId input) { return q.body.shapeOf(input).elementCount() == phases.rows * phases.columns; };
-  return std::ranges::count_if(inputsOf(q.body), isFull);
-}
+int64_t inputsOfRows(const PlanQuery& q, const RowPhases& phases) { return findRowInputs(q.body, phases).full; }
 
 /// Elements of a row in one register of a GPU. Where nothing of a row is needed after its reductions, packed elements stay packed until
 /// they are added up.
 int64_t elementsPerRegister(const PlanQuery& q, const RowPhases& phases) {
   if (q.profile.style == ExecutionStyle::Cpu || !phases.areReadOnce()) return 1;
-  std::optional<int64_t> least;
-  for (const ValueId input : inputsOf(q.body)) {
-    if (q.body.shapeOf(input).elementCount() < phases.rows * phases.columns) continue;
-    const int64_t elements = elementsPerWord(q.body.typeOf(input).dtype);
-    least = least ? std::min(*least, elements) : elements;
-  }
-  return least.value_or(1);
+  return findRowInputs(q.body, phases).per_register;
 }
 
 /// Whether registers, workgroup memory and the text of the kernel have room for rows that are held so.

@@ -99,6 +99,8 @@ graph::LeafValues inWords(const QuantizedCase& c, graph::LeafValues leaves) {
   return leaves;
 }
 
+const std::vector<std::string> kByDots{"quantized_matmul"};
+
 /// A GPU with integer dot products, whether the device has them or not.
 detail::Device withDots(const std::string& device, uint32_t units = 0) {
   detail::Device gpu = asGpu(*openedDevice(device));
@@ -141,7 +143,10 @@ TEST_P(QuantizedProducts, are_the_same_by_integer_dot_products) {
     expectClose(runGraph(graph, leaves, {.device = device}), want, 2e-6, device);
     for (const uint32_t units : {1u, 132u}) {  // few units: more rows per subgroup
       const detail::Device gpu = withDots(device, units);
-      expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu}), want, 1e-6, fmt::format("{} with dots, {}", device, units));
+      const std::string name = fmt::format("{} with {} units", device, units);
+      expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu, .prefer = kByDots}), want, 1e-6, name + ", by dots");
+      // A small row is a sum.
+      expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu}), want, 2e-6, name);
     }
   }
 }
@@ -180,7 +185,7 @@ void expectAnyRange(const QuantizedCase& c) {
   const graph::LeafValues leaves = inWords(c, plain);
   const std::vector<double> want = byHand(c, plain);
   for (const auto& [device, gpu] : gpusWithDots()) {
-    const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu}).front().data;
+    const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu, .prefer = kByDots}).front().data;
     for (size_t i = 0; i < want.size(); ++i) {
       if (std::isnan(want[i])) {
         EXPECT_TRUE(std::isnan(got[i])) << device << " at " << i;
@@ -222,7 +227,7 @@ TEST(Quantized, dots_take_scales_of_any_size) {
   const graph::LeafValues leaves = inWords(c, plain);
   const std::vector<double> want = byHand(c, plain);
   for (const auto& [device, gpu] : gpusWithDots()) {
-    const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu}).front().data;
+    const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu, .prefer = kByDots}).front().data;
     for (size_t i = 0; i < want.size(); ++i) {
       const int64_t row = static_cast<int64_t>(i) / c.n, column = static_cast<int64_t>(i) % c.n;
       const double size = (row == 0 ? 0x1p-90 : row == 1 ? 0x1p100 : 1.0) * (column % 3 == 0 ? 0x1p100 : column % 3 == 1 ? 0x1p-100 : 1.0);
@@ -237,14 +242,14 @@ TEST(Quantized, dots_take_scales_of_any_size) {
 }
 
 TEST(Quantized, one_dispatch_with_dots) {
-  const auto dispatches = [](bool packed_dot, int64_t rows) {
+  const auto dispatches = [](bool packed_dot, int64_t rows, int64_t size = 4096) {
     passes::CompileOptions options;
     options.profile = gpuProfile();
     options.profile.parallel_units = 132;
     options.profile.packed_dot = packed_dot;
     options.templates = detail::templateSource();
     const auto program = std::get<program::Program>(
-        passes::compileTo(passes::Stage::Scheduled, quantizedOp({"", rows, 4096, 4096, 32, 4}), options).orThrow());
+        passes::compileTo(passes::Stage::Scheduled, quantizedOp({"", rows, size, size, 32, 4}), options).orThrow());
     size_t by_digits = 0;
     for (const program::Kernel& kernel : program.kernels)
       by_digits += std::holds_alternative<program::DigitsPlan>(std::get<program::SymbolicKernel>(kernel.code).plan) ? 1 : 0;
@@ -254,6 +259,9 @@ TEST(Quantized, one_dispatch_with_dots) {
   EXPECT_EQ(dispatches(true, 4), (std::pair<size_t, size_t>(1, 1)));
   EXPECT_EQ(dispatches(true, 5).second, 0u);
   EXPECT_EQ(dispatches(false, 1).second, 0u);
+  // A small row is a sum, which takes in what is around it.
+  EXPECT_EQ(dispatches(true, 1, 2048), (std::pair<size_t, size_t>(1, 0)));
+  EXPECT_EQ(dispatches(true, 2, 2048), (std::pair<size_t, size_t>(1, 1)));
 }
 
 TEST(Quantized, scales_of_16_bits_are_read_where_they_are) {
@@ -293,7 +301,7 @@ TEST(Quantized, groups_may_be_longer_than_rows) {
   for (const std::string& device : devicesUnderTest()) {
     expectClose(runGraph(graph, leavesOf(c), {.device = device}), want, 2e-6, device);
     const detail::Device gpu = withDots(device);
-    expectClose(runGraph(graph, leavesOf(c), {.device = device, .opened = &gpu}), want, 2e-6, device + " with dots");
+    expectClose(runGraph(graph, leavesOf(c), {.device = device, .opened = &gpu, .prefer = kByDots}), want, 2e-6, device + " with dots");
   }
 }
 

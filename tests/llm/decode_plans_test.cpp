@@ -108,6 +108,22 @@ TEST(DecodePlans, attention_turns_queries_that_it_reads) {
   EXPECT_LE(one.plan.levels, 5u * 3 + 5) << listOf(one);
 }
 
+/// Integers of few bits are sums like those of 16 bits, and rows of a quantised table are unpacked a level before they are read.
+TEST(DecodePlans, a_token_of_quantised_weights_takes_as_few) {
+  for (const char* format : {"int8", "int4"}) {
+    LanguageConfig config = qwen(24);
+    config.weights = nn::WeightFormat::parse(format).orThrow();
+    passes::CompileOptions how = onGpu();
+    how.profile.packed_dot = true;
+    const GeneratorOptions options{.positions = 1024, .chunk = 1, .cache = graph::DType::BF16};
+    const passes::Compiled all = passes::compile(detail::withoutCaptures(traced(config, options)), how).orThrow();
+    EXPECT_LE(all.plan.dispatches, 151u) << format << "\n" << listOf(all);
+    EXPECT_LE(all.plan.levels, 126u) << format << "\n" << listOf(all);
+    // The matrices of a layer have 4.4 million numbers at most, the head has 136.
+    EXPECT_EQ(labelled(all, "multiply_quantized"), 1) << format;
+  }
+}
+
 /// What a norm and a product of one row sum over is not taken apart, although a kernel before it has rows of the same size.
 TEST(DecodePlans, products_of_a_row_stay_whole) {
   LanguageConfig config = llama(4);
@@ -285,15 +301,21 @@ std::vector<std::vector<double>> logitsOf(GraphRunner& runner, int64_t runs, int
   return all;
 }
 
-/// Weights in 16 bits, which are no parameters, by name: numbers that bf16 has.
+/// Weights in fewer bits, which are no parameters, by name: numbers that bf16 has, or words of any bits and their scales.
 ValueMap packedWeights(const graph::Graph& graph) {
   ValueMap values;
   for (const graph::NodeId id : graph.body().nodes) {
+    if (graph::leafKind(graph[id]) != graph::LeafKind::State) continue;
     const graph::TensorType& type = graph.typeOf(graph[id].results[0]);
-    if (graph::leafKind(graph[id]) != graph::LeafKind::State || !graph::isPacked(type.dtype)) continue;
-    std::vector<double>& one = values[graph[id].attributes.get<std::string>("name")];
-    for (int64_t i = 0; i < type.shape.elementCount(); ++i)
-      one.push_back(static_cast<double>((i * 7919 + std::ssize(values)) % 129 - 64) / 512);
+    const auto name = graph[id].attributes.get<std::string>("name");
+    const bool is_scale = name.ends_with("_scales"), is_word = name.ends_with("_words");
+    if (!graph::isPacked(type.dtype) && !is_scale && !is_word) continue;
+    std::vector<double>& one = values[name];
+    for (int64_t i = 0; i < type.shape.elementCount(); ++i) {
+      const auto drawn = static_cast<uint32_t>(i * 7919 + std::ssize(values));
+      const double word = drawn * 2654435761U, number = drawn % 129;
+      one.push_back(is_word ? word : is_scale ? (number + 1) / 16384 / (1 + 15 * (type.dtype == DType::F32)) : (number - 64) / 512);
+    }
   }
   return values;
 }
@@ -314,7 +336,7 @@ void expectRight(const LanguageConfig& config, const GeneratorOptions& options, 
   const auto evaluator = makeEvaluatingRunner(graph, how).orThrow();
   ASSERT_TRUE(writeParameters(*evaluator, layout, values));
   const ValueMap packed = packedWeights(graph);
-  ASSERT_EQ(packed.empty(), config.weights.dtype() == graph::DType::F32);
+  ASSERT_EQ(packed.empty(), config.weights.isF32());
   for (const auto& [name, its] : packed) ASSERT_TRUE(evaluator->writeState(name, its));
   const int64_t runs = options.positions / options.chunk / 4;
   const std::vector<std::vector<double>> want = logitsOf(*evaluator, runs, options.chunk);
@@ -348,6 +370,23 @@ TEST(DecodePlans, tokens_of_weights_in_16_bits_are_right_as_gpus_compute_them) {
     few.subgroup_size = 32;
     few.subgroups = few.fixed_subgroups = true;
     expectRight(config, {.positions = 16, .chunk = 1}, few, {"reference"});
+  }
+}
+
+/// Sums by rows that unpack integers where they read them.
+TEST(DecodePlans, tokens_of_quantised_weights_are_right_as_gpus_compute_them) {
+  program::DeviceProfile profile = largeProfile(), few = largeProfile();
+  profile.packed_dot = few.packed_dot = true;
+  few.parallel_units = 4;
+  few.subgroup_size = 32;
+  few.subgroups = few.fixed_subgroups = true;
+  for (LanguageConfig config : wideConfigs()) {
+    for (const char* format : {"int8", "int4"}) {
+      config.weights = nn::WeightFormat::parse(format).orThrow();
+      expectRight(config, {.positions = 16, .chunk = 1}, profile, testing::devices());
+      expectRight(config, {.positions = 16, .chunk = 1}, few, {"reference"});
+      expectRight(config, {.positions = 16, .chunk = 1}, few, {"reference"}, {"thinProducts"});
+    }
   }
 }
 

@@ -50,8 +50,11 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
 /// Nothing keeps the weight either way.
 int64_t savedElements(const Graph&, const Node&) { return 0; }
 
-constexpr TemplateChoice kChoice{
-    .name = "quantized_matmul", .build = build, .saved_elements = savedElements, .needs_packed_dot = true, .gain = TemplateGain::Time};
+constexpr TemplateChoice kChoice{.name = "quantized_matmul",
+                                 .build = build,
+                                 .saved_elements = savedElements,
+                                 .needs_packed_dot = true,
+                                 .gain = TemplateGain::TimeOfLarge};
 
 }  // namespace
 
