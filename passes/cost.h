@@ -111,7 +111,7 @@ struct DigitStep {
 };
 inline constexpr std::array kDigitSteps{DigitStep{32, 2, 2}, DigitStep{16, 1, 4}};
 /// Operations from which a row times a packed matrix is made of integer dot products: 2^23 multiplications. A smaller matrix is read while
-/// its numbers become floats, and as sums it takes in the norm before it and what comes after it: a token of Qwen2.5-0.5B has 125 levels
+/// its numbers become floats, and as sums it takes in the norm before it and what comes after it: a token of Qwen2.5-0.5B has 126 levels
 /// so, and 245 by dot products.
 inline constexpr int64_t kLeastOfLargeRow = int64_t{1} << 24;
 /// Subgroups of a workgroup, rows that each has in all where there are many, and pieces at a time where there are no subgroups. A workgroup
