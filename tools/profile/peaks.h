@@ -25,7 +25,7 @@ std::string peaksJson(const Peaks& peaks);
 /// Nothing when a number is missing or not above zero (a barrier may take no time).
 std::optional<Peaks> parsePeaks(const std::string& text);
 
-/// Runs small kernels for about a second.
+/// Runs small kernels for about two seconds.
 Result<Peaks> measurePeaks(Backend& backend);
 
 /// peaks-DEVICE-DRIVER.json in LOCKSTEP_CACHE_DIR, else in lockstep/ of XDG_CACHE_HOME or of ~/.cache; empty when there is no such folder.

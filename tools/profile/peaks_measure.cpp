@@ -18,6 +18,7 @@ constexpr uint64_t kSlot = 256;          // bytes: the alignment of buffers and 
 constexpr uint32_t kMostGroups = 65535;  // of one dimension, on every device
 constexpr double kLongEnough = 5e-3;     // seconds: far above a timestamp's grain
 constexpr int kRounds = 8;
+constexpr double kWarmUp = 0.2;  // seconds
 
 /// One kernel, dispatched again and again on the same buffers: binding i is buffer i.
 struct Micro {
@@ -84,6 +85,12 @@ class Bench {
     }
     return best;
   }
+  /// Plain steps, one after the other, for so many seconds.
+  Status repeat(double seconds) {
+    for (const Clock::time_point start = Clock::now(); std::chrono::duration<double>(Clock::now() - start).count() < seconds;)
+      LS_CHECK(plain());
+    return Success{};
+  }
   /// Seconds of the fastest plain step, by the host's clock.
   Result<double> fastestStep() {
     double best = 1e9;
@@ -146,9 +153,11 @@ Result<double> copyRate(Backend& backend) {
   });
 }
 
-Result<double> operationRate(Backend& backend) {
-  constexpr int kChains = 8, kUnrolled = 8, kLoops = 32;
-  const uint32_t lanes = lanesOf(backend.device());
+constexpr int kChains = 8, kUnrolled = 8, kLoops = 32;
+
+/// Multiply-adds in registers: kChains chains of kUnrolled * kLoops of them per invocation.
+Micro arithmetic(const DeviceInfo& device, uint32_t groups) {
+  const uint32_t lanes = lanesOf(device);
   // The chains do not wait for each other; factors that are read keep a compiler from knowing the result.
   std::string declarations, body, sum;
   for (int chain = 0; chain < kChains; ++chain) {
@@ -169,9 +178,14 @@ Result<double> operationRate(Backend& backend) {
   output[id.x] = {};
 }})",
                                        lanes, declarations, kLoops, body, sum);
-  const double per_group = 2.0 * lanes * kChains * kUnrolled * kLoops;
-  return bestRate(kMostGroups, per_group, [&](uint32_t groups) -> Result<double> {
-    LS_TRY(Bench bench, Bench::make(backend, {.wgsl = text, .groups = groups, .buffers = {kSlot, uint64_t{groups} * lanes * 4}}));
+  return {.wgsl = text, .groups = groups, .buffers = {kSlot, uint64_t{groups} * lanes * 4}};
+}
+
+double operationsPerGroup(const DeviceInfo& device) { return 2.0 * lanesOf(device) * kChains * kUnrolled * kLoops; }
+
+Result<double> operationRate(Backend& backend) {
+  return bestRate(kMostGroups, operationsPerGroup(backend.device()), [&](uint32_t groups) -> Result<double> {
+    LS_TRY(Bench bench, Bench::make(backend, arithmetic(backend.device(), groups)));
     return bench.fastestDispatch();
   });
 }
@@ -189,9 +203,16 @@ Status measureLaunches(Backend& backend, Peaks& peaks) {
   LS_TRY(Bench one, Bench::make(backend, empty));
   LS_TRY(Bench row, Bench::make(backend, in_a_row));
   LS_TRY(Bench level, Bench::make(backend, side_by_side));
-  LS_TRY(const double one_seconds, one.fastestStep());
-  LS_TRY(const double row_seconds, row.fastestStep());
-  LS_TRY(const double level_seconds, level.fastestStep());
+  // Empty kernels let the clocks of a GPU drop. Before each measurement others bring them up, as the levels of a program find them.
+  const double groups = peaks.operations_per_second * kLongEnough / operationsPerGroup(backend.device());
+  LS_TRY(Bench load, Bench::make(backend, arithmetic(backend.device(), static_cast<uint32_t>(std::clamp<double>(groups, 1, kMostGroups)))));
+  const auto warmed = [&](Bench& bench) -> Result<double> {
+    LS_CHECK(load.repeat(kWarmUp));
+    return bench.fastestStep();
+  };
+  LS_TRY(const double one_seconds, warmed(one));
+  LS_TRY(const double row_seconds, warmed(row));
+  LS_TRY(const double level_seconds, warmed(level));
   peaks.dispatch_seconds = std::max(0.0, level_seconds - one_seconds) / (kMany - 1);
   peaks.barrier_seconds = std::max(0.0, row_seconds - level_seconds) / (kMany - 1);
   LS_TRY(peaks.timed_dispatch_seconds, row.middleDispatch());
