@@ -11,6 +11,7 @@
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
+#include "ir/graph/waiting.h"
 #include "passes/graph/autocast.h"
 #include "passes/graph/loop_gradient.h"
 #include "passes/graph/loss_scale.h"
@@ -20,8 +21,6 @@ namespace lockstep::passes {
 using namespace graph;
 
 namespace {
-
-constexpr int64_t kMostShown = 16;  ///< times what a view shows, of which so much is kept
 
 struct State {
   Builder& builder;
@@ -160,41 +159,13 @@ struct State {
     }
   }
 
-  /// The operands for ops that run only once all of `incoming` is there. What a view shows waits for it, and the view is made again: a
-  /// barrier takes what is in memory, and would need a copy of a part.
-  std::vector<ValueId> waiting(const std::vector<ValueId>& operands, const std::vector<ValueId>& incoming) {
-    std::vector<ValueId> held;
-    for (const ValueId operand : operands) {
-      std::vector<NodeId> views;
-      ValueId shown = operand;
-      while (std::holds_alternative<ViewLowering>(*builder.graph().definition(shown).op->lower)) {
-        views.push_back(builder.graph()[shown].node);
-        shown = builder.graph()[views.back()].operands[0];
-      }
-      // Where it shows little of it, a copy takes less memory than what is kept.
-      if (kMostShown * builder.shapeOf(operand).elementCount() < builder.shapeOf(shown).elementCount()) {
-        views.clear();
-        shown = operand;
-      }
-      std::vector<ValueId> read{shown};
-      std::ranges::copy_if(incoming, std::back_inserter(read), [](ValueId value) { return value.valid(); });
-      ValueId made = builder.make("barrier", std::move(read));
-      for (size_t i = views.size(); i-- > 0;) {
-        const Node view = builder.graph()[views[i]];
-        made = builder.make(*view.op->name, {made}, view.attributes);
-      }
-      held.push_back(made);
-    }
-    return held;
-  }
-
   /// The ops that the node stands for are made once more, and what flows back flows through them.
   void throughDecomposition(const Node& node, const std::vector<ValueId>& incoming, const std::vector<bool>& depends) {
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size();
     const auto& facet = std::get<ByDecomposition>(*node.op->gradient);
     const auto decompose = facet.decompose != nullptr ? facet.decompose : std::get<DecomposeLowering>(*node.op->lower).decompose;
-    const std::vector<ValueId> read = facet.recomputes ? waiting(node.operands, incoming) : node.operands;
+    const std::vector<ValueId> read = facet.recomputes ? waitFor(builder, node.operands, incoming) : node.operands;
     const std::vector<ValueId> made = decompose(builder, node, read);
     std::vector<ValueId> outputs, seeds, wrt, operands;
     for (size_t i = 0; i < made.size(); ++i) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph/waiting.h"
+#include "ir/ops/support/ssd_chunks.h"
+
+namespace lockstep::graph {
+
+namespace {
+
+/// A decay below which nothing crosses a step: half a unit in the last place of 1.
+constexpr double kNothing = 0x1p-24;
+
+/// With u = scale x, g what flows back to the state after a chunk, and W and D what SsdChunks::weights and decayBetween say:
+///   du_j = sum over i of W_ij dy_i + left_j g b_j
+///   dc_i = sum over heads of (sum over j of D_ij (dy_i u_j) b_j + since_i S^T dy_i), and db with the roles of u, g and dy, S exchanged
+///   d(log decay)_t = what flows over step t: sum over i >= t > j of dy_i W_ij u_j, and the same with the states at both ends
+/// The last is a sum from t on of dy_i y_i - du_j u_j plus what flows over the end, where all that does not cross t cancels. What a step
+/// reads of itself is left out of both terms, so that with decays near 0 they are near 0, too. A step with next to no decay left ends the
+/// sum: nothing crosses it, and the rounding of the terms after it would be all that there is.
+class Backward {
+ public:
+  Backward(Builder& builder, SsdChunks& chunks, ValueId dy, ValueId final_gradient, ValueId initial)
+      : b_(builder), chunks_(chunks), e_(chunks.extents()), u_(chunks.scaled()), dy_(chunks.inSteps(dy)), states_(chunks.states()) {
+    flowBack(final_gradient, initial.valid());
+  }
+
+  std::vector<ValueId> run() {
+    std::vector<ValueId> gradients(kSsdInitial + 1);
+    const ValueId others = ofOthers(), all = b_.add(others, ownStep());
+    gradients[kSsdX] = chunks_.fromSteps(b_.mul(all, chunks_.scale()));
+    gradients[kSsdScale] = chunks_.fromSteps(overVectors(b_.mul(all, chunks_.x())));
+    gradients[kSsdLogDecay] = chunks_.fromSteps(overSteps(others));
+    ofVectors(gradients[kSsdB], gradients[kSsdC]);
+    gradients[kSsdInitial] = to_initial_;
+    return gradients;
+  }
+
+ private:
+  /// What flows back to the states after chunks: of each chunk what its steps read of the state before it, and what is left of what flows
+  /// back to the state after it.
+  void flowBack(ValueId final_gradient, bool has_initial) {
+    const int64_t first = has_initial ? 0 : 1, own = e_.chunks() - first;
+    read_ = chunks_.byGroups(b_.mul(dy_, chunks_.since()));
+    ValueId all;
+    if (own > 0) {
+      const ValueId output = b_.swapLastAxes(chunks_.ofChunks(chunks_.output(), first, own));
+      all = b_.make("matmul", {output, chunks_.ofChunks(read_, first, own)});
+    }
+    if (final_gradient.valid()) {
+      const ValueId last = chunks_.stateByGroups(final_gradient);
+      all = all.valid() ? b_.make("concat", {all, last}, {{"axis", int64_t{1}}}) : last;
+    }
+    if (!all.valid()) return;
+    const int64_t count = b_.shapeOf(all).extent(1);
+    if (count > 1) {
+      const ValueId decay = chunks_.amongChunks(chunks_.decayOfChunks(first, count - 1), 0, count);
+      all = b_.makeAll("linear_recurrence", {decay, all}, {{"axis", int64_t{1}}, {"reverse", true}})[1];
+    }
+    if (has_initial) to_initial_ = chunks_.stateFromGroups(chunks_.ofChunks(all, 0, 1));
+    if (count > 1 - first) after_ = chunks_.ofChunks(all, 1 - first, count - 1 + first);
+  }
+  [[nodiscard]] int64_t chunksAfter() const { return b_.shapeOf(after_).extent(1); }
+
+  /// Weights of other steps; invalid where a chunk has one only.
+  ValueId weights() {
+    if (e_.chunk > 1 && !weights_.valid()) weights_ = chunks_.weights(false);
+    return weights_;
+  }
+  ValueId sumOf(ValueId inside, ValueId outside) {
+    if (inside.valid() && outside.valid()) return b_.add(inside, outside);
+    if (inside.valid() || outside.valid()) return inside.valid() ? inside : outside;
+    return b_.constant(0, Shape(b_.shapeOf(dy_)));
+  }
+
+  /// du by steps, without what flows from a step to itself.
+  ValueId ofOthers() {
+    ValueId inside, outside;
+    if (weights().valid()) inside = chunks_.fromHeads(b_.make("matmul", {b_.swapLastAxes(weights_), chunks_.byHeads(dy_)}));
+    if (after_.valid()) {
+      const ValueId input = chunks_.ofChunks(chunks_.input(), 0, chunksAfter());
+      const ValueId flowing = chunks_.fromGroups(b_.make("matmul", {input, after_}));
+      outside = b_.mul(chunks_.amongChunks(flowing, 0, e_.chunks()), chunks_.left());
+    }
+    return sumOf(inside, outside);
+  }
+  /// y by steps, without what a step reads of itself.
+  ValueId readOfOthers() {
+    ValueId inside, outside;
+    if (weights().valid()) inside = chunks_.fromHeads(b_.make("matmul", {weights_, chunks_.byHeads(u_)}));
+    if (states_.before.value.valid()) outside = b_.mul(chunks_.readBefore(states_.before), chunks_.since());
+    return sumOf(inside, outside);
+  }
+  /// What flows from a step to itself: (b_s c_r) dy_r over the ranks r of the step.
+  ValueId ownStep() {
+    const auto ofRanks = [&](ValueId rows, int64_t r, int64_t s) {
+      return b_.reshape(chunks_.fromHeads(rows), Shape{e_.batch, e_.chunks(), e_.chunk, e_.groups, r, s, e_.states});
+    };
+    const ValueId met = b_.sum(b_.mul(ofRanks(chunks_.output(), e_.rank, 1), ofRanks(chunks_.input(), 1, e_.rank)), 6, false);
+    const Shape factors{e_.batch, e_.chunks(), e_.chunk, e_.groups, 1, e_.rank, e_.rank, 1};
+    const Shape flowing{e_.batch, e_.chunks(), e_.chunk, e_.groups, e_.headsOfGroup(), e_.rank, 1, e_.width};
+    const ValueId shares = b_.mul(b_.reshape(met, factors), b_.reshape(dy_, flowing));
+    return b_.reshape(b_.sum(shares, 5, false), Shape(b_.shapeOf(dy_)));
+  }
+
+  /// [B, C, T, H, R, P] as its sums [B, C, T, H].
+  ValueId overVectors(ValueId x) { return b_.make("sum", {x}, {{"axes", std::vector<int64_t>{4, 5}}, {"keep_dims", false}}); }
+
+  /// What flows over each step, [B, C, T, H].
+  ValueId overSteps(ValueId others) {
+    ValueId begun = overVectors(b_.sub(b_.mul(dy_, readOfOthers()), b_.mul(u_, others)));
+    if (after_.valid()) {
+      const int64_t count = chunksAfter();
+      const ValueId shared = b_.sum(b_.mul(after_, chunks_.ofChunks(states_.after, 0, count)), 3, false);
+      const ValueId of_heads = b_.sum(b_.reshape(shared, Shape{e_.batch, count, e_.heads, e_.width}), 3, false);
+      const ValueId over_end = chunks_.amongChunks(b_.reshape(of_heads, Shape{e_.batch, count, 1, e_.heads}), 0, e_.chunks());
+      begun = b_.add(begun, chunks_.atEnd(over_end));
+    }
+    const Shape shape = b_.shapeOf(begun);
+    const ValueId decay = b_.reshape(chunks_.decay(), shape);
+    const ValueId ends = b_.make("less", {decay, b_.constant(kNothing, shape)}), zero = b_.constant(0, shape);
+    const ValueId goes_on = b_.make("where", {ends, zero, b_.constant(1, shape)});
+    const ValueId sums = b_.makeAll("linear_recurrence", {chunks_.fromNext(goes_on), begun}, {{"axis", int64_t{2}}, {"reverse", true}})[1];
+    return b_.make("where", {ends, zero, sums});
+  }
+
+  void ofVectors(ValueId& db, ValueId& dc) {
+    const Shape split{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), e_.rows(), e_.rows()};
+    const ValueId met = b_.make("matmul", {chunks_.byHeads(dy_), b_.swapLastAxes(chunks_.byHeads(u_))});
+    const ValueId shares = b_.sum(b_.reshape(b_.mul(met, chunks_.decayBetween()), split), 3, false);
+    ValueId to_b = b_.make("matmul", {b_.swapLastAxes(shares), chunks_.output()});
+    ValueId to_c = b_.make("matmul", {shares, chunks_.input()});
+    const auto addTo = [&](ValueId& sum, ValueId rows, ValueId state, int64_t first) {
+      const int64_t count = b_.shapeOf(state).extent(1);
+      const ValueId more = b_.make("matmul", {chunks_.ofChunks(rows, first, count), b_.swapLastAxes(state)});
+      sum = b_.add(sum, chunks_.amongChunks(more, first, e_.chunks()));
+    };
+    if (after_.valid()) addTo(to_b, chunks_.byGroups(b_.mul(u_, chunks_.left())), after_, 0);
+    if (states_.before.value.valid()) addTo(to_c, read_, states_.before.value, states_.before.first);
+    db = chunks_.fromSteps(chunks_.fromHeads(to_b));
+    dc = chunks_.fromSteps(chunks_.fromHeads(to_c));
+  }
+
+  Builder& b_;
+  SsdChunks& chunks_;
+  const SsdExtents& e_;
+  ValueId u_, dy_;  ///< by steps
+  SsdChunks::States states_;
+  ValueId read_;     ///< dy times what is left of the state before the chunk, by groups
+  ValueId after_;    ///< what flows back to the states after the first chunks; invalid where nothing does
+  ValueId weights_;  ///< of other steps
+  ValueId to_initial_;
+};
+
+}  // namespace
+
+std::vector<ValueId> ssdGradient(const GradientContext& g) {
+  Builder& b = g.builder;
+  // No state is kept from the forward pass on.
+  const std::vector<ValueId> operands = waitFor(b, g.operands, g.cotangents);
+  const SsdExtents e(b.shapeOf(operands[kSsdX]), b.shapeOf(operands[kSsdB]), g.node.attributes);
+  SsdChunks chunks(b, e, operands);
+  const ValueId dy = g.cotangents[0].valid() ? g.cotangents[0] : b.constant(0, Shape(b.shapeOf(operands[kSsdX])));
+  const bool has_initial = operands.size() > kSsdInitial;
+  std::vector<ValueId> gradients = Backward(b, chunks, dy, g.cotangents[1], has_initial ? operands[kSsdInitial] : ValueId()).run();
+  gradients.resize(operands.size());
+  return gradients;
+}
+
+}  // namespace lockstep::graph
