@@ -44,18 +44,11 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{c.operands[kX], f32(state)};
 }
 
-/// What is read inside of chunks, and what is read of the states before them. Both are added up where y is read, which takes no memory.
 std::vector<ValueId> inChunks(Builder& b, const Extents& e, std::span<const ValueId> operands) {
   SsdChunks chunks(b, e, operands);
-  const ValueId inside = b.make("matmul", {chunks.weights(true), chunks.byHeads(chunks.scaled())});
-  ValueId y = chunks.fromSteps(chunks.fromHeads(inside));
   const SsdChunks::States states = chunks.states();
-  if (states.before.value.valid()) {
-    const ValueId read = chunks.fromSteps(chunks.readBefore(states.before)), since = chunks.fromSteps(chunks.since());
-    y = b.add(y, b.mul(read, since));
-  }
-  const ValueId last = chunks.ofChunks(states.after, e.chunks() - 1, 1);
-  return {y, chunks.stateFromGroups(last)};
+  const ValueId y = chunks.fromSteps(chunks.read(SsdChunks::Own::Counts, states.before));
+  return {y, chunks.stateFromGroups(chunks.ofChunks(states.after, e.chunks() - 1, 1))};
 }
 
 /// A step alone, as in decoding: a map over the state and a sum, which read the state once.

@@ -41,9 +41,6 @@ ValueId SsdChunks::padded(ValueId x, int64_t axis, int64_t before, int64_t after
   return b_.make("pad", {x}, {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}});
 }
 ValueId SsdChunks::ofChunks(ValueId x, int64_t first, int64_t count) { return narrowed(x, 1, first, count); }
-ValueId SsdChunks::amongChunks(ValueId x, int64_t first, int64_t chunks) {
-  return padded(x, 1, first, chunks - first - b_.shapeOf(x).extent(1));
-}
 ValueId SsdChunks::atEnd(ValueId x) { return padded(x, 2, e_.chunk - 1, 0); }
 ValueId SsdChunks::fromNext(ValueId x) { return narrowed(padded(x, 2, 0, 1), 2, 1, e_.chunk); }
 
@@ -73,12 +70,6 @@ ValueId SsdChunks::fromHeads(ValueId x) {
 ValueId SsdChunks::byGroups(ValueId x) {
   const Shape split{e_.batch, e_.chunks(), e_.chunk, e_.groups, e_.headsOfGroup(), e_.rank, e_.width};
   const Shape made{e_.batch, e_.chunks(), e_.groups, e_.rows(), e_.headsOfGroup() * e_.width};
-  return b_.reshape(b_.permute(b_.reshape(x, split), {0, 1, 3, 2, 5, 4, 6}), made);
-}
-ValueId SsdChunks::fromGroups(ValueId x) {
-  const int64_t chunks = b_.shapeOf(x).extent(1);
-  const Shape split{e_.batch, chunks, e_.groups, e_.chunk, e_.rank, e_.headsOfGroup(), e_.width};
-  const Shape made{e_.batch, chunks, e_.chunk, e_.heads, e_.rank, e_.width};
   return b_.reshape(b_.permute(b_.reshape(x, split), {0, 1, 3, 2, 5, 4, 6}), made);
 }
 ValueId SsdChunks::stateByGroups(ValueId state) {
@@ -141,65 +132,114 @@ ValueId SsdChunks::productsToEnd(ValueId decay) {
   return b_.make("linear_recurrence", {next, next}, along(axis, true));
 }
 
-ValueId SsdChunks::decayBetween() {
-  if (between_.valid()) return between_;
+const SsdChunks::Decays& SsdChunks::decays(Way way) {
+  std::array<Decays, 2>& all = decays_;
+  if (all[0].inside.valid()) return all[static_cast<size_t>(way)];
   const int64_t block = blockOf(e_.chunk), blocks = e_.chunk / block;
-  const Shape in_blocks{e_.batch, e_.chunks(), e_.heads, blocks, block};
-  const ValueId decay = b_.reshape(decay_, in_blocks), inside = productsBetween(decay);
-  ValueId steps = inside;
-  if (blocks > 1) {
-    // From a step to the end of its block, over the blocks between, and to a step of a later block.
-    const ValueId since = b_.make("linear_recurrence", {decay, decay}, along(4));
-    const ValueId totals = b_.reshape(narrowed(since, 4, block - 1, 1), Shape{e_.batch, e_.chunks(), e_.heads, blocks});
-    const ValueId over = padded(narrowed(productsBetween(totals), 3, 0, blocks - 1), 3, 1, 0);
-    const auto at = [&](int64_t row_block, int64_t row, int64_t column_block, int64_t column) {
-      return Shape{e_.batch, e_.chunks(), e_.heads, row_block, row, column_block, column};
-    };
-    const Shape all = at(blocks, block, blocks, block);
-    const ValueId far = b_.mul(b_.reshape(over, at(blocks, 1, blocks, 1)), b_.reshape(productsToEnd(decay), at(1, 1, blocks, block)));
-    const ValueId between = b_.mul(b_.reshape(since, at(blocks, block, 1, 1)), far);
-    const Shape flat{blocks, 1, blocks, 1};
-    const ValueId is_inside = b_.make("equal", {positions(blocks, {blocks, 1, 1, 1}, flat), positions(blocks, {1, 1, blocks, 1}, flat)});
-    const ValueId near = b_.broadcastTo(b_.reshape(inside, at(blocks, block, 1, block)), all);
-    steps = b_.make("where", {b_.broadcastTo(is_inside, all), near, between});
-  }
-  const Shape wide{e_.batch, e_.chunks(), e_.heads, e_.chunk, 1, e_.chunk, 1};
-  const Shape rows{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, e_.chunk, e_.rank};
-  between_ = b_.reshape(b_.broadcastTo(b_.reshape(steps, wide), rows), Shape{e_.batch, e_.chunks(), e_.heads, e_.rows(), e_.rows()});
-  return between_;
+  const ValueId decay = b_.reshape(decay_, Shape{e_.batch, e_.chunks(), e_.heads, blocks, block}), inside = productsBetween(decay);
+  all[0] = {.inside = inside, .to_end = {}, .over = {}, .to_state = since_};
+  all[1] = {.inside = b_.swapLastAxes(inside), .to_end = {}, .over = {}, .to_state = left_};
+  if (blocks == 1) return all[static_cast<size_t>(way)];
+  const ValueId since = b_.make("linear_recurrence", {decay, decay}, along(4)), left = productsToEnd(decay);
+  const ValueId totals = b_.reshape(narrowed(since, 4, block - 1, 1), Shape{e_.batch, e_.chunks(), e_.heads, blocks});
+  // From the end of the column's block to the begin of the row's.
+  const ValueId over = padded(narrowed(productsBetween(totals), 3, 0, blocks - 1), 3, 1, 0);
+  const auto toSteps = [&](ValueId between_blocks, ValueId of_steps) {
+    const Shape rows{e_.batch, e_.chunks(), e_.heads, blocks, blocks, 1}, columns{e_.batch, e_.chunks(), e_.heads, 1, blocks, block};
+    const ValueId made = b_.mul(b_.reshape(between_blocks, rows), b_.reshape(of_steps, columns));
+    // Every row reads it.
+    return b_.make("barrier", {b_.reshape(made, Shape{e_.batch, e_.chunks(), e_.heads, blocks, e_.chunk})});
+  };
+  all[0].to_end = since;
+  all[0].over = toSteps(over, left);
+  all[1].to_end = left;
+  all[1].over = toSteps(b_.swapLastAxes(over), since);
+  return all[static_cast<size_t>(way)];
 }
 
-ValueId SsdChunks::weights(bool own) {
-  const Shape of_groups{e_.batch, e_.chunks(), e_.groups, 1, e_.rows(), e_.rows()};
-  const Shape split{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), e_.rows(), e_.rows()};
-  const Shape made{e_.batch, e_.chunks(), e_.heads, e_.rows(), e_.rows()};
-  const ValueId met = b_.reshape(b_.make("matmul", {output_, b_.swapLastAxes(input_)}), of_groups);
-  const ValueId all = b_.reshape(b_.mul(b_.reshape(decayBetween(), split), met), made);
-  if (own) return all;
-  const Shape rows{e_.chunk, e_.rank, e_.chunk, e_.rank};
-  const ValueId is_own = b_.make("equal", {positions(e_.chunk, {e_.chunk, 1, 1, 1}, rows), positions(e_.chunk, {1, 1, e_.chunk, 1}, rows)});
-  return b_.make("where", {b_.broadcastTo(b_.reshape(is_own, Shape{e_.rows(), e_.rows()}), made), b_.constant(0, made), all});
+/// [B, C, H, T] as [B, C, H, T R, 1].
+ValueId SsdChunks::ofRows(ValueId of_steps) {
+  const Shape steps{e_.batch, e_.chunks(), e_.heads, e_.chunk, 1}, rows{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank};
+  return b_.reshape(b_.broadcastTo(b_.reshape(of_steps, steps), rows), Shape{e_.batch, e_.chunks(), e_.heads, e_.rows(), 1});
 }
+
+/// decayBetween, or the same by column and row, with columns of zeros for so many states after those of steps.
+ValueId SsdChunks::between(Way way, Own own, int64_t more) {
+  const Decays& decay = decays(way);
+  const int64_t block = blockOf(e_.chunk), blocks = e_.chunk / block, rows = e_.rows();
+  const auto spread = [&](ValueId x, const Shape& from) {
+    const Shape wide{e_.batch, e_.chunks(), e_.heads, blocks, block, e_.rank, blocks, block, e_.rank};
+    const Shape square{e_.batch, e_.chunks(), e_.heads, rows, rows};
+    return padded(b_.reshape(b_.broadcastTo(b_.reshape(x, from), wide), square), 4, 0, more);
+  };
+  const Shape made{e_.batch, e_.chunks(), e_.heads, rows, rows + more}, flat{rows, rows + more};
+  const auto masked = [&](ValueId mask, ValueId where_true, ValueId where_false) {
+    return b_.make("where", {b_.broadcastTo(mask, made), where_true, where_false});
+  };
+  /// Whether the row and the column are among the same `steps` steps.
+  const auto isTogether = [&](int64_t steps) {
+    const int64_t runs = e_.chunk / steps;
+    const ValueId numbers = b_.reshape(positions(runs, {runs, 1}, {runs, steps * e_.rank}), Shape{rows});
+    const ValueId row = b_.broadcastTo(b_.reshape(numbers, Shape{rows, 1}), flat);
+    return b_.make("equal", {row, b_.broadcastTo(padded(numbers, 0, 0, more, -1), flat)});
+  };
+  ValueId all = spread(decay.inside, {e_.batch, e_.chunks(), e_.heads, blocks, block, 1, 1, block, 1});
+  if (blocks > 1) {
+    const ValueId over = spread(decay.over, {e_.batch, e_.chunks(), e_.heads, blocks, 1, 1, blocks, block, 1});
+    all = masked(isTogether(block), all, b_.mul(ofRows(b_.reshape(decay.to_end, Shape(b_.shapeOf(decay_)))), over));
+  }
+  return own == Own::Counts ? all : masked(isTogether(1), b_.constant(0, made), all);
+}
+
+/// For each row of `way` the sum over steps of what c and b of both have in common, times the decay between, times `steps` (by steps) and
+/// `factor` ([B, C, H, T]; invalid: 1); and over states of its c or b, times the decay to them, times the state. By steps.
+ValueId SsdChunks::product(Way way, Own own, ValueId steps, ValueId factor, ValueId states) {
+  const bool is_forward = way == Way::Forward;
+  const int64_t rows = e_.rows(), more = states.valid() ? e_.states : 0;
+  const ValueId vectors = is_forward ? output_ : input_;
+  const auto ofHeads = [&](ValueId x) {
+    const int64_t width = b_.shapeOf(x).extent(4);
+    const Shape one{e_.batch, e_.chunks(), e_.groups, 1, rows, width};
+    const Shape all{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), rows, width};
+    return b_.reshape(b_.broadcastTo(b_.reshape(x, one), all), Shape{e_.batch, e_.chunks(), e_.heads, rows, width});
+  };
+  const ValueId met = b_.make("matmul", {vectors, b_.swapLastAxes(is_forward ? input_ : output_)});
+  ValueId left = b_.mul(between(way, own, more), padded(ofHeads(met), 4, 0, more));
+  ValueId right = padded(byHeads(steps), 3, 0, more);
+  if (factor.valid()) right = b_.mul(right, padded(ofRows(factor), 3, 0, more));
+  if (states.valid()) {
+    const auto isOfState = [&](const Shape& along, ValueId like) {
+      const ValueId number = positions(rows + more, along, along);
+      return b_.broadcastTo(b_.make("less", {number, b_.constant(static_cast<double>(rows), TensorType{DType::I32, along})}),
+                            Shape(b_.shapeOf(like)));
+    };
+    const ValueId of_state = b_.mul(padded(ofHeads(vectors), 4, rows, 0), ofRows(decays(way).to_state));
+    left = b_.make("where", {isOfState({1, rows + more}, left), left, of_state});
+    const Shape split{e_.batch, e_.chunks(), e_.groups, e_.states, e_.headsOfGroup(), e_.width};
+    const ValueId by_heads =
+        b_.reshape(b_.permute(b_.reshape(states, split), {0, 1, 2, 4, 3, 5}), Shape{e_.batch, e_.chunks(), e_.heads, e_.states, e_.width});
+    right = b_.make("where", {isOfState({rows + more, 1}, right), right, padded(by_heads, 3, rows, 0)});
+  }
+  return fromHeads(b_.make("matmul", {left, right}));
+}
+
+ValueId SsdChunks::read(Own own, ValueId before) {
+  const ValueId scale = b_.permute(b_.reshape(scale_, Shape{e_.batch, e_.chunks(), e_.chunk, e_.heads}), {0, 1, 3, 2});
+  return product(Way::Forward, own, x_, scale, before);
+}
+ValueId SsdChunks::flowBack(Own own, ValueId dy, ValueId after) { return product(Way::Backward, own, dy, {}, after); }
 
 SsdChunks::States SsdChunks::states() {
   const int64_t chunks = e_.chunks();
-  const ValueId kept = byGroups(b_.mul(scaled(), left()));
-  const ValueId added = b_.make("matmul", {b_.swapLastAxes(input_), kept});
-  const auto after = [&](ValueId factor, ValueId input) { return b_.makeAll("linear_recurrence", {factor, input}, along(1))[1]; };
-  if (operands_.size() > kSsdInitial) {
-    // As what a chunk of its own adds.
-    const ValueId initial = stateByGroups(operands_[kSsdInitial]);
-    const ValueId all = after(padded(decayOfChunks(0, chunks), 1, 1, 0), b_.make("concat", {initial, added}, {{"axis", int64_t{1}}}));
-    return {.before = {ofChunks(all, 0, chunks), 0}, .after = ofChunks(all, 1, chunks)};
-  }
-  if (chunks == 1) return {.before = {}, .after = added};
-  const ValueId all = after(padded(decayOfChunks(1, chunks - 1), 1, 1, 0), added);
-  return {.before = {ofChunks(all, 0, chunks - 1), 1}, .after = all};
-}
-
-ValueId SsdChunks::readBefore(const SsdStates& before) {
-  const ValueId output = ofChunks(output_, before.first, b_.shapeOf(before.value).extent(1));
-  return amongChunks(fromGroups(b_.make("matmul", {output, before.value})), before.first, e_.chunks());
+  const ValueId added = b_.make("matmul", {b_.swapLastAxes(input_), byGroups(b_.mul(scaled(), left()))});
+  const bool has_initial = operands_.size() > kSsdInitial;
+  if (!has_initial && chunks == 1) return {.before = {}, .after = added};
+  // The state before the first chunk is as what a chunk of its own adds.
+  const ValueId all_added =
+      has_initial ? b_.make("concat", {stateByGroups(operands_[kSsdInitial]), added}, {{"axis", int64_t{1}}}) : padded(added, 1, 1, 0);
+  const ValueId decay = padded(decayOfChunks(0, chunks), 1, 1, 0);
+  const ValueId all = b_.makeAll("linear_recurrence", {decay, all_added}, along(1))[1];
+  return {.before = ofChunks(all, 0, chunks), .after = ofChunks(all, 1, chunks)};
 }
 
 }  // namespace lockstep::graph

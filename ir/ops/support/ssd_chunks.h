@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -32,13 +33,6 @@ struct SsdExtents {
   [[nodiscard]] Shape state() const { return {batch, heads, width, states}; }
 };
 
-/// States of chunks that follow each other, [B, how many, G, N, H / G P]: the heads of a group side by side, as the steps of x have them,
-/// so that one product makes those of all heads.
-struct SsdStates {
-  ValueId value;      ///< invalid where there are none
-  int64_t first = 0;  ///< chunk of the first one
-};
-
 /// Operands cut into chunks of T steps, and the decays between steps. Values are laid out by steps [B, C, T, H or G, R, W], by heads
 /// [B, C, H or G, T R, W] or by groups [B, C, G, T R, H / G W]; all three are views of each other.
 ///
@@ -58,52 +52,65 @@ class SsdChunks {
   [[nodiscard]] ValueId since() const { return perStep(since_); }
   [[nodiscard]] ValueId left() const { return perStep(left_); }
   [[nodiscard]] ValueId decay() const { return perStep(decay_); }  ///< of the step itself
-  /// What is left of the states before `count` chunks from `first` on after these, as SsdStates.
+  /// What is left after chunks of the states before them, as states.
   ValueId decayOfChunks(int64_t first, int64_t count);
 
-  /// [B, C, H, T R, T R]: what is left at the step of a row of what came in at the step of a column, 0 for later ones; times what c of the
-  /// row and b of the column have in common. `own`: with what comes in at the step itself. Without it there must be several steps.
-  ValueId decayBetween();
-  ValueId weights(bool own);
+  /// [B, C, H, T R, T R]: what is left at the step of a row of what came in at the step of a column, 0 for later ones.
+  ValueId decayBetween() { return between(Way::Forward, Own::Counts, 0); }
+  /// y by steps, one product for what came in at steps of the chunk and for the states before it (invalid: there are none). Without the
+  /// step's own share there must be several steps, or states.
+  enum class Own : uint8_t { Counts, IsLeftOut };
+  ValueId read(Own own, ValueId before);
+  /// The other way: what flows back to the scaled x of steps, from dy by steps and from what flows back to the states after chunks.
+  ValueId flowBack(Own own, ValueId dy, ValueId after);
 
-  /// The states before chunks, all but the first one's where there is no initial state; and those after them.
+  /// The states before chunks, invalid where there are none, and those after them: [B, C, G, N, H / G P], the heads of a group side by side
+  /// as the steps of x have them, so that one product makes those of all heads.
   struct States {
-    SsdStates before;
-    ValueId after;  ///< [B, C, G, N, H / G P]
+    ValueId before, after;
   };
   States states();
-  /// c of each step times the state before its chunk, by steps; without the decay since then. Zeros for chunks without a state.
-  ValueId readBefore(const SsdStates& before);
 
   // Changes of layout.
-  ValueId inSteps(ValueId x);                                     ///< [B, L, ...] as [B, C, T, ...], with zeros after the end
-  ValueId fromSteps(ValueId x);                                   ///< back
-  ValueId byHeads(ValueId x);                                     ///< by steps before
-  ValueId fromHeads(ValueId x);                                   ///< to steps
-  ValueId byGroups(ValueId x);                                    ///< by steps before
-  ValueId fromGroups(ValueId x);                                  ///< to steps
-  ValueId stateByGroups(ValueId state);                           ///< [B, H, P, N] as that of one chunk
-  ValueId stateFromGroups(ValueId state);                         ///< back
-  ValueId ofChunks(ValueId x, int64_t first, int64_t count);      ///< part of axis 1
-  ValueId amongChunks(ValueId x, int64_t first, int64_t chunks);  ///< zeros before and after on axis 1
-  ValueId atEnd(ValueId x);                                       ///< [B, C, 1, ...] as [B, C, T, ...], zeros before
-  ValueId fromNext(ValueId x);                                    ///< by steps, what is at the next one, 0 at the end of a chunk
+  ValueId inSteps(ValueId x);                                 ///< [B, L, ...] as [B, C, T, ...], with zeros after the end
+  ValueId fromSteps(ValueId x);                               ///< back
+  ValueId byHeads(ValueId x);                                 ///< by steps before
+  ValueId fromHeads(ValueId x);                               ///< to steps
+  ValueId byGroups(ValueId x);                                ///< by steps before
+  ValueId stateByGroups(ValueId state);                       ///< [B, H, P, N] as that of one chunk
+  ValueId stateFromGroups(ValueId state);                     ///< back
+  ValueId ofChunks(ValueId x, int64_t first, int64_t count);  ///< part of axis 1
+  ValueId padded(ValueId x, int64_t axis, int64_t before, int64_t after, double value = 0);
+  ValueId atEnd(ValueId x);     ///< [B, C, 1, ...] as [B, C, T, ...], zeros before
+  ValueId fromNext(ValueId x);  ///< by steps, what is at the next one, 0 at the end of a chunk
 
  private:
+  enum class Way : uint8_t { Forward, Backward };
+  /// The decays between two steps: within a block as they are; else from a step to an end of its block, and from there to the other step.
+  struct Decays {
+    ValueId inside;        ///< [B, C, H, blocks, S, S], by row and column
+    ValueId to_end, over;  ///< [B, C, H, blocks, S] of a row, and [B, C, H, blocks, T] from its block to a column of another one, else 0
+    ValueId to_state;      ///< [B, C, H, T]
+  };
+
   [[nodiscard]] ValueId perStep(ValueId of_heads) const;
   ValueId narrowed(ValueId x, int64_t axis, int64_t start, int64_t length);
-  ValueId padded(ValueId x, int64_t axis, int64_t before, int64_t after, double value = 0);
   ValueId positions(int64_t count, const Shape& along, const Shape& shape);
   ValueId later(ValueId decay, int64_t axis);
   ValueId productsBetween(ValueId decay);
   ValueId productsToEnd(ValueId decay);
+  const Decays& decays(Way way);
+  ValueId ofRows(ValueId of_steps);
+  ValueId blocksOfRows();
+  ValueId between(Way way, Own own, int64_t more);
+  ValueId product(Way way, Own own, ValueId steps, ValueId factor, ValueId states);
 
   Builder& b_;
   SsdExtents e_;
   std::span<const ValueId> operands_;
   ValueId x_, scale_, input_, output_;
   ValueId decay_, since_, left_;  ///< [B, C, H, T]
-  ValueId between_;
+  std::array<Decays, 2> decays_;
 };
 
 /// The gradient of ssd, with the states of its chunks computed again once what flows back is there.

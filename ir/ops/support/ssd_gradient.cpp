@@ -25,10 +25,11 @@ class Backward {
 
   std::vector<ValueId> run() {
     std::vector<ValueId> gradients(kSsdInitial + 1);
-    const ValueId others = ofOthers(), all = b_.add(others, ownStep());
+    const ValueId others = ofOthers(), given = b_.mul(overVectors(b_.mul(others, chunks_.x())), scaleOfHeads());
+    const ValueId all = b_.add(others, ownStep());
     gradients[kSsdX] = chunks_.fromSteps(b_.mul(all, chunks_.scale()));
     gradients[kSsdScale] = chunks_.fromSteps(overVectors(b_.mul(all, chunks_.x())));
-    gradients[kSsdLogDecay] = chunks_.fromSteps(overSteps(others));
+    gradients[kSsdLogDecay] = chunks_.fromSteps(overSteps(given));
     ofVectors(gradients[kSsdB], gradients[kSsdC]);
     gradients[kSsdInitial] = to_initial_;
     return gradients;
@@ -45,49 +46,31 @@ class Backward {
       const ValueId output = b_.swapLastAxes(chunks_.ofChunks(chunks_.output(), first, own));
       all = b_.make("matmul", {output, chunks_.ofChunks(read_, first, own)});
     }
+    const bool flows = e_.chunks() > 1 || final_gradient.valid();
     if (final_gradient.valid()) {
       const ValueId last = chunks_.stateByGroups(final_gradient);
       all = all.valid() ? b_.make("concat", {all, last}, {{"axis", int64_t{1}}}) : last;
+    } else if (flows) {
+      all = chunks_.padded(all, 1, 0, 1);
     }
-    if (!all.valid()) return;
-    const int64_t count = b_.shapeOf(all).extent(1);
-    if (count > 1) {
-      const ValueId decay = chunks_.amongChunks(chunks_.decayOfChunks(first, count - 1), 0, count);
+    if (own > 0 && flows) {
+      const ValueId decay = chunks_.padded(chunks_.decayOfChunks(first, own), 1, 0, 1);
       all = b_.makeAll("linear_recurrence", {decay, all}, {{"axis", int64_t{1}}, {"reverse", true}})[1];
     }
     if (has_initial) to_initial_ = chunks_.stateFromGroups(chunks_.ofChunks(all, 0, 1));
-    if (count > 1 - first) after_ = chunks_.ofChunks(all, 1 - first, count - 1 + first);
-  }
-  [[nodiscard]] int64_t chunksAfter() const { return b_.shapeOf(after_).extent(1); }
-
-  /// Weights of other steps; invalid where a chunk has one only.
-  ValueId weights() {
-    if (e_.chunk > 1 && !weights_.valid()) weights_ = chunks_.weights(false);
-    return weights_;
-  }
-  ValueId sumOf(ValueId inside, ValueId outside) {
-    if (inside.valid() && outside.valid()) return b_.add(inside, outside);
-    if (inside.valid() || outside.valid()) return inside.valid() ? inside : outside;
-    return b_.constant(0, Shape(b_.shapeOf(dy_)));
+    // As it is in memory: the scan would leave a product with it as well.
+    if (flows) after_ = chunks_.ofChunks(b_.make("barrier", {all}), 1 - first, e_.chunks());
   }
 
   /// du by steps, without what flows from a step to itself.
   ValueId ofOthers() {
-    ValueId inside, outside;
-    if (weights().valid()) inside = chunks_.fromHeads(b_.make("matmul", {b_.swapLastAxes(weights_), chunks_.byHeads(dy_)}));
-    if (after_.valid()) {
-      const ValueId input = chunks_.ofChunks(chunks_.input(), 0, chunksAfter());
-      const ValueId flowing = chunks_.fromGroups(b_.make("matmul", {input, after_}));
-      outside = b_.mul(chunks_.amongChunks(flowing, 0, e_.chunks()), chunks_.left());
-    }
-    return sumOf(inside, outside);
+    if (e_.chunk == 1 && !after_.valid()) return b_.constant(0, Shape(b_.shapeOf(dy_)));
+    return chunks_.flowBack(SsdChunks::Own::IsLeftOut, dy_, after_);
   }
   /// y by steps, without what a step reads of itself.
   ValueId readOfOthers() {
-    ValueId inside, outside;
-    if (weights().valid()) inside = chunks_.fromHeads(b_.make("matmul", {weights_, chunks_.byHeads(u_)}));
-    if (states_.before.value.valid()) outside = b_.mul(chunks_.readBefore(states_.before), chunks_.since());
-    return sumOf(inside, outside);
+    if (e_.chunk == 1 && !states_.before.valid()) return b_.constant(0, Shape(b_.shapeOf(dy_)));
+    return chunks_.read(SsdChunks::Own::IsLeftOut, states_.before);
   }
   /// What flows from a step to itself: (b_s c_r) dy_r over the ranks r of the step.
   ValueId ownStep() {
@@ -101,17 +84,16 @@ class Backward {
     return b_.reshape(b_.sum(shares, 5, false), Shape(b_.shapeOf(dy_)));
   }
 
+  ValueId scaleOfHeads() { return b_.reshape(chunks_.scale(), Shape{e_.batch, e_.chunks(), e_.chunk, e_.heads}); }
   /// [B, C, T, H, R, P] as its sums [B, C, T, H].
   ValueId overVectors(ValueId x) { return b_.make("sum", {x}, {{"axes", std::vector<int64_t>{4, 5}}, {"keep_dims", false}}); }
 
   /// What flows over each step, [B, C, T, H].
-  ValueId overSteps(ValueId others) {
-    ValueId begun = overVectors(b_.sub(b_.mul(dy_, readOfOthers()), b_.mul(u_, others)));
+  ValueId overSteps(ValueId given) {
+    ValueId begun = b_.sub(overVectors(b_.mul(dy_, readOfOthers())), given);
     if (after_.valid()) {
-      const int64_t count = chunksAfter();
-      const ValueId shared = b_.sum(b_.mul(after_, chunks_.ofChunks(states_.after, 0, count)), 3, false);
-      const ValueId of_heads = b_.sum(b_.reshape(shared, Shape{e_.batch, count, e_.heads, e_.width}), 3, false);
-      const ValueId over_end = chunks_.amongChunks(b_.reshape(of_heads, Shape{e_.batch, count, 1, e_.heads}), 0, e_.chunks());
+      const ValueId shared = b_.sum(b_.mul(after_, states_.after), 3, false);
+      const ValueId over_end = b_.sum(b_.reshape(shared, Shape{e_.batch, e_.chunks(), 1, e_.heads, e_.width}), 4, false);
       begun = b_.add(begun, chunks_.atEnd(over_end));
     }
     const Shape shape = b_.shapeOf(begun);
@@ -128,13 +110,11 @@ class Backward {
     const ValueId shares = b_.sum(b_.reshape(b_.mul(met, chunks_.decayBetween()), split), 3, false);
     ValueId to_b = b_.make("matmul", {b_.swapLastAxes(shares), chunks_.output()});
     ValueId to_c = b_.make("matmul", {shares, chunks_.input()});
-    const auto addTo = [&](ValueId& sum, ValueId rows, ValueId state, int64_t first) {
-      const int64_t count = b_.shapeOf(state).extent(1);
-      const ValueId more = b_.make("matmul", {chunks_.ofChunks(rows, first, count), b_.swapLastAxes(state)});
-      sum = b_.add(sum, chunks_.amongChunks(more, first, e_.chunks()));
-    };
-    if (after_.valid()) addTo(to_b, chunks_.byGroups(b_.mul(u_, chunks_.left())), after_, 0);
-    if (states_.before.value.valid()) addTo(to_c, read_, states_.before.value, states_.before.first);
+    if (after_.valid()) {
+      const ValueId kept = chunks_.byGroups(b_.mul(u_, chunks_.left()));
+      to_b = b_.add(to_b, b_.make("matmul", {kept, b_.swapLastAxes(after_)}));
+    }
+    if (states_.before.valid()) to_c = b_.add(to_c, b_.make("matmul", {read_, b_.swapLastAxes(states_.before)}));
     db = chunks_.fromSteps(chunks_.fromHeads(to_b));
     dc = chunks_.fromSteps(chunks_.fromHeads(to_c));
   }
@@ -144,9 +124,8 @@ class Backward {
   const SsdExtents& e_;
   ValueId u_, dy_;  ///< by steps
   SsdChunks::States states_;
-  ValueId read_;     ///< dy times what is left of the state before the chunk, by groups
-  ValueId after_;    ///< what flows back to the states after the first chunks; invalid where nothing does
-  ValueId weights_;  ///< of other steps
+  ValueId read_;   ///< dy times what is left of the state before the chunk, by groups
+  ValueId after_;  ///< what flows back to the states after chunks; invalid where nothing does
   ValueId to_initial_;
 };
 
