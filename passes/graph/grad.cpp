@@ -4,14 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
 
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
-#include "ir/graph/waiting.h"
 #include "passes/graph/autocast.h"
 #include "passes/graph/loop_gradient.h"
 #include "passes/graph/loss_scale.h"
@@ -165,22 +163,19 @@ struct State {
     const size_t first = builder.graph().body().nodes.size();
     const auto& facet = std::get<ByDecomposition>(*node.op->gradient);
     const auto decompose = facet.decompose != nullptr ? facet.decompose : std::get<DecomposeLowering>(*node.op->lower).decompose;
-    const std::vector<ValueId> read = facet.recomputes ? waitFor(builder, node.operands, incoming) : node.operands;
-    const std::vector<ValueId> made = decompose(builder, node, read);
-    std::vector<ValueId> outputs, seeds, wrt, operands;
+    const std::vector<ValueId> made = decompose(builder, node, node.operands);
+    std::vector<ValueId> outputs, seeds, wrt;
     for (size_t i = 0; i < made.size(); ++i) {
       if (!incoming[i].valid()) continue;
       outputs.push_back(made[i]);
       seeds.push_back(incoming[i]);
     }
-    for (size_t i = 0; i < read.size(); ++i) {
-      if (!depends[node.operands[i].index()] || std::ranges::find(wrt, read[i]) != wrt.end()) continue;
-      wrt.push_back(read[i]);
-      operands.push_back(node.operands[i]);
+    for (const ValueId operand : node.operands) {
+      if (depends[operand.index()] && std::ranges::find(wrt, operand) == wrt.end()) wrt.push_back(operand);
     }
     const AppendedGradients gradients = appendGradients(builder, outputs, seeds, wrt, first);
     for (size_t i = 0; i < wrt.size(); ++i) {
-      if (gradients.values[i].valid()) accumulate(operands[i], gradients.values[i]);
+      if (gradients.values[i].valid()) accumulate(wrt[i], gradients.values[i]);
     }
   }
 

@@ -201,6 +201,18 @@ TEST(ScansAtTheEnds, ssd_with_a_large_step_before_small_ones) {
   input.check(ssd(x, dt, a, b, c, {.chunk = 64}).y, x);
 }
 
+/// What flows over a step is a difference of sums in which what does not flow over it cancels. Here next to nothing does, and what does is
+/// multiplied by a large step.
+TEST(ScansAtTheEnds, ssd_with_steps_that_nearly_nothing_crosses) {
+  for (const double step : {2.0, 12.0, 16.0, 17.0, 80.0}) {
+    TracedInputs input;
+    const Tensor x = input("x", {1, 150, 2, 3}), dt = input("dt", {1, 150, 2}, 0.001, 0.01), a = input("a", {2}, -1.1, -0.9),
+                 b = input("b", {1, 150, 1, 4}), c = input("c", {1, 150, 1, 4});
+    for (const size_t t : {3, 40, 63, 64, 65, 100}) input.leaves.at("dt").data[2 * t] = input.leaves.at("dt").data[2 * t + 1] = step;
+    input.check(ssd(x, dt, a, b, c, {.chunk = 64}).y, x);
+  }
+}
+
 /// Without its template a scan is a loop, which has to be unrolled inside of another one.
 TEST(ScansInLoops, are_right) {
   TracedInputs input;
