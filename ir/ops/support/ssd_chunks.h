@@ -101,7 +101,6 @@ class SsdChunks {
   ValueId productsToEnd(ValueId decay);
   const Decays& decays(Way way);
   ValueId ofRows(ValueId of_steps);
-  ValueId blocksOfRows();
   ValueId between(Way way, Own own, int64_t more);
   ValueId product(Way way, Own own, ValueId steps, ValueId factor, ValueId states);
 

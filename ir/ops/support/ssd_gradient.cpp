@@ -6,16 +6,17 @@ namespace lockstep::graph {
 
 namespace {
 
-/// A decay below which nothing crosses a step: half a unit in the last place of 1.
-constexpr double kNothing = 0x1p-24;
+/// A decay below which what crosses a step is less than the rounding of sums over the steps of a chunk.
+constexpr double kNearlyNothing = 0x1p-20;
 
-/// With u = scale x, g what flows back to the state after a chunk, and W and D what SsdChunks::weights and decayBetween say:
+/// In a chunk, with u = scale x, D as SsdChunks::decayBetween, W_ij = D_ij (c_i b_j), S the state before it and g what flows back to that
+/// after it (Dao and Gu 2024, section 6, differentiated):
 ///   du_j = sum over i of W_ij dy_i + left_j g b_j
 ///   dc_i = sum over heads of (sum over j of D_ij (dy_i u_j) b_j + since_i S^T dy_i), and db with the roles of u, g and dy, S exchanged
 ///   d(log decay)_t = what flows over step t: sum over i >= t > j of dy_i W_ij u_j, and the same with the states at both ends
-/// The last is a sum from t on of dy_i y_i - du_j u_j plus what flows over the end, where all that does not cross t cancels. What a step
-/// reads of itself is left out of both terms, so that with decays near 0 they are near 0, too. A step with next to no decay left ends the
-/// sum: nothing crosses it, and the rounding of the terms after it would be all that there is.
+/// The last is what step t reads of others, and what flows over step t + 1 less what step t gives to others. What a step reads of itself is
+/// left out of both, so that with decays near 0 they are near 0, too. Where a step's own decay is, what comes from beyond it is taken as 0:
+/// it would be the difference of two large numbers, and their rounding be all that is left of it.
 class Backward {
  public:
   Backward(Builder& builder, SsdChunks& chunks, ValueId dy, ValueId final_gradient, ValueId initial)
@@ -88,20 +89,22 @@ class Backward {
   /// [B, C, T, H, R, P] as its sums [B, C, T, H].
   ValueId overVectors(ValueId x) { return b_.make("sum", {x}, {{"axes", std::vector<int64_t>{4, 5}}, {"keep_dims", false}}); }
 
-  /// What flows over each step, [B, C, T, H].
+  /// What flows over each step, [B, C, T, H], from what each gave to later ones: what it reads, and what flows over the next one without
+  /// what it gave itself.
   ValueId overSteps(ValueId given) {
-    ValueId begun = b_.sub(overVectors(b_.mul(dy_, readOfOthers())), given);
+    const ValueId read = overVectors(b_.mul(dy_, readOfOthers()));
+    ValueId next = chunks_.fromNext(read);
     if (after_.valid()) {
       const ValueId shared = b_.sum(b_.mul(after_, states_.after), 3, false);
       const ValueId over_end = b_.sum(b_.reshape(shared, Shape{e_.batch, e_.chunks(), 1, e_.heads, e_.width}), 4, false);
-      begun = b_.add(begun, chunks_.atEnd(over_end));
+      next = b_.add(next, chunks_.atEnd(over_end));
     }
-    const Shape shape = b_.shapeOf(begun);
-    const ValueId decay = b_.reshape(chunks_.decay(), shape);
-    const ValueId ends = b_.make("less", {decay, b_.constant(kNothing, shape)}), zero = b_.constant(0, shape);
-    const ValueId goes_on = b_.make("where", {ends, zero, b_.constant(1, shape)});
-    const ValueId sums = b_.makeAll("linear_recurrence", {chunks_.fromNext(goes_on), begun}, {{"axis", int64_t{2}}, {"reverse", true}})[1];
-    return b_.make("where", {ends, zero, sums});
+    const Shape shape = b_.shapeOf(read);
+    const ValueId decay = b_.reshape(chunks_.decay(), shape), zero = b_.constant(0, shape);
+    const ValueId ends = b_.make("less", {decay, b_.constant(kNearlyNothing, shape)});
+    const ValueId factor = b_.make("where", {ends, zero, b_.constant(1, shape)}),
+                  more = b_.make("where", {ends, zero, b_.sub(next, given)});
+    return b_.add(read, b_.makeAll("linear_recurrence", {factor, more}, {{"axis", int64_t{2}}, {"reverse", true}})[1]);
   }
 
   void ofVectors(ValueId& db, ValueId& dc) {
