@@ -164,7 +164,7 @@ ValueId SsdChunks::ofRows(ValueId of_steps) {
 }
 
 /// decayBetween, or the same by column and row, with columns of zeros for so many states after those of steps.
-ValueId SsdChunks::between(Way way, Own own, int64_t more) {
+ValueId SsdChunks::between(Way way, int64_t more) {
   const Decays& decay = decays(way);
   const int64_t block = blockOf(e_.chunk), blocks = e_.chunk / block, rows = e_.rows();
   const auto spread = [&](ValueId x, const Shape& from) {
@@ -172,30 +172,27 @@ ValueId SsdChunks::between(Way way, Own own, int64_t more) {
     const Shape square{e_.batch, e_.chunks(), e_.heads, rows, rows};
     return padded(b_.reshape(b_.broadcastTo(b_.reshape(x, from), wide), square), 4, 0, more);
   };
-  const Shape made{e_.batch, e_.chunks(), e_.heads, rows, rows + more}, flat{rows, rows + more};
-  const auto masked = [&](ValueId mask, ValueId where_true, ValueId where_false) {
-    return b_.make("where", {b_.broadcastTo(mask, made), where_true, where_false});
-  };
-  /// Whether the row and the column are among the same `steps` steps.
-  const auto isTogether = [&](int64_t steps) {
-    const int64_t runs = e_.chunk / steps;
-    const ValueId numbers = b_.reshape(positions(runs, {runs, 1}, {runs, steps * e_.rank}), Shape{rows});
-    const ValueId row = b_.broadcastTo(b_.reshape(numbers, Shape{rows, 1}), flat);
-    return b_.make("equal", {row, b_.broadcastTo(padded(numbers, 0, 0, more, -1), flat)});
-  };
   ValueId all = spread(decay.inside, {e_.batch, e_.chunks(), e_.heads, blocks, block, 1, 1, block, 1});
-  if (blocks > 1) {
-    const ValueId over = spread(decay.over, {e_.batch, e_.chunks(), e_.heads, blocks, 1, 1, blocks, block, 1});
-    all = masked(isTogether(block), all, b_.mul(ofRows(b_.reshape(decay.to_end, Shape(b_.shapeOf(decay_)))), over));
-  }
-  return own == Own::Counts ? all : masked(isTogether(1), b_.constant(0, made), all);
+  if (blocks == 1) return all;
+  const ValueId over = spread(decay.over, {e_.batch, e_.chunks(), e_.heads, blocks, 1, 1, blocks, block, 1});
+  const ValueId far = b_.mul(ofRows(b_.reshape(decay.to_end, Shape(b_.shapeOf(decay_)))), over);
+  return b_.make("where", {areTogether(block, Shape(b_.shapeOf(all))), all, far});
+}
+
+/// Whether a row and a column of steps are among the same `steps` steps; not for columns after those.
+ValueId SsdChunks::areTogether(int64_t steps, const Shape& shape) {
+  const int64_t runs = e_.chunk / steps, rows = e_.rows(), columns = shape.extent(4);
+  const ValueId numbers = b_.reshape(positions(runs, {runs, 1}, {runs, steps * e_.rank}), Shape{rows});
+  const Shape flat{rows, columns};
+  const ValueId row = b_.broadcastTo(b_.reshape(numbers, Shape{rows, 1}), flat);
+  return b_.broadcastTo(b_.make("equal", {row, b_.broadcastTo(padded(numbers, 0, 0, columns - rows, -1), flat)}), shape);
 }
 
 /// For each row of `way` the sum over steps of what c and b of both have in common, times the decay between, times `steps` (by steps) and
 /// `factor` ([B, C, H, T]; invalid: 1); and over states of its c or b, times the decay to them, times the state. By steps.
 ValueId SsdChunks::product(Way way, Own own, ValueId steps, ValueId factor, ValueId states) {
-  const bool is_forward = way == Way::Forward;
-  const int64_t rows = e_.rows(), more = states.valid() ? e_.states : 0;
+  const bool is_forward = way == Way::Forward, has_steps = own == Own::Counts || e_.chunk > 1, has_states = states.valid();
+  const int64_t rows = e_.rows(), columns = has_steps ? rows : 0, more = has_states ? e_.states : 0;
   const ValueId vectors = is_forward ? output_ : input_;
   const auto ofHeads = [&](ValueId x) {
     const int64_t width = b_.shapeOf(x).extent(4);
@@ -203,22 +200,29 @@ ValueId SsdChunks::product(Way way, Own own, ValueId steps, ValueId factor, Valu
     const Shape all{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), rows, width};
     return b_.reshape(b_.broadcastTo(b_.reshape(x, one), all), Shape{e_.batch, e_.chunks(), e_.heads, rows, width});
   };
-  const ValueId met = b_.make("matmul", {vectors, b_.swapLastAxes(is_forward ? input_ : output_)});
-  ValueId left = b_.mul(between(way, own, more), padded(ofHeads(met), 4, 0, more));
-  ValueId right = padded(byHeads(steps), 3, 0, more);
-  if (factor.valid()) right = b_.mul(right, padded(ofRows(factor), 3, 0, more));
-  if (states.valid()) {
-    const auto isOfState = [&](const Shape& along, ValueId like) {
-      const ValueId number = positions(rows + more, along, along);
-      return b_.broadcastTo(b_.make("less", {number, b_.constant(static_cast<double>(rows), TensorType{DType::I32, along})}),
-                            Shape(b_.shapeOf(like)));
-    };
-    const ValueId of_state = b_.mul(padded(ofHeads(vectors), 4, rows, 0), ofRows(decays(way).to_state));
-    left = b_.make("where", {isOfState({1, rows + more}, left), left, of_state});
+  ValueId left, right;
+  if (has_steps) {
+    const ValueId met = b_.make("matmul", {vectors, b_.swapLastAxes(is_forward ? input_ : output_)});
+    left = b_.mul(between(way, more), padded(ofHeads(met), 4, 0, more));
+    const Shape shape = b_.shapeOf(left);
+    if (own == Own::IsLeftOut) left = b_.make("where", {areTogether(1, shape), b_.constant(0, shape), left});
+    right = padded(byHeads(steps), 3, 0, more);
+    if (factor.valid()) right = b_.mul(right, padded(ofRows(factor), 3, 0, more));
+  }
+  if (has_states) {
     const Shape split{e_.batch, e_.chunks(), e_.groups, e_.states, e_.headsOfGroup(), e_.width};
-    const ValueId by_heads =
-        b_.reshape(b_.permute(b_.reshape(states, split), {0, 1, 2, 4, 3, 5}), Shape{e_.batch, e_.chunks(), e_.heads, e_.states, e_.width});
-    right = b_.make("where", {isOfState({rows + more, 1}, right), right, padded(by_heads, 3, rows, 0)});
+    const Shape by_heads{e_.batch, e_.chunks(), e_.heads, e_.states, e_.width};
+    const ValueId of_states = b_.mul(padded(ofHeads(vectors), 4, columns, 0), ofRows(decays(way).to_state));
+    const ValueId all = padded(b_.reshape(b_.permute(b_.reshape(states, split), {0, 1, 2, 4, 3, 5}), by_heads), 3, columns, 0);
+    /// The two after each other along the inner axis.
+    const auto joined = [&](const Shape& inner, ValueId first, ValueId second) {
+      if (!first.valid()) return second;
+      const ValueId begin = b_.constant(static_cast<double>(columns), TensorType{DType::I32, inner});
+      const ValueId is_first = b_.make("less", {positions(columns + more, inner, inner), begin});
+      return b_.make("where", {b_.broadcastTo(is_first, Shape(b_.shapeOf(first))), first, second});
+    };
+    left = joined({1, columns + more}, left, of_states);
+    right = joined({columns + more, 1}, right, all);
   }
   return fromHeads(b_.make("matmul", {left, right}));
 }
@@ -237,7 +241,9 @@ SsdChunks::States SsdChunks::states() {
   // The state before the first chunk is as what a chunk of its own adds.
   const ValueId all_added =
       has_initial ? b_.make("concat", {stateByGroups(operands_[kSsdInitial]), added}, {{"axis", int64_t{1}}}) : padded(added, 1, 1, 0);
-  const ValueId decay = padded(decayOfChunks(0, chunks), 1, 1, 0);
+  // Decays of zeros are left out, so that a NaN among them is none in the states.
+  const int64_t first = has_initial ? 0 : 1;
+  const ValueId decay = padded(decayOfChunks(first, chunks - first), 1, 1 + first, 0);
   const ValueId all = b_.makeAll("linear_recurrence", {decay, all_added}, along(1))[1];
   return {.before = ofChunks(all, 0, chunks), .after = ofChunks(all, 1, chunks)};
 }

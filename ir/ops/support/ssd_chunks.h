@@ -43,11 +43,9 @@ class SsdChunks {
   SsdChunks(Builder& builder, const SsdExtents& extents, std::span<const ValueId> operands);
 
   [[nodiscard]] const SsdExtents& extents() const { return e_; }
-  [[nodiscard]] ValueId x() const { return x_; }            ///< by steps
-  [[nodiscard]] ValueId scale() const { return scale_; }    ///< [B, C, T, H, 1, 1]
-  [[nodiscard]] ValueId input() const { return input_; }    ///< b by heads, [B, C, G, T R, N]
-  [[nodiscard]] ValueId output() const { return output_; }  ///< c likewise
-  [[nodiscard]] ValueId scaled() { return b_.mul(x_, scale_); }
+  [[nodiscard]] ValueId input() const { return input_; }         ///< b by heads, [B, C, G, T R, N]
+  [[nodiscard]] ValueId output() const { return output_; }       ///< c likewise
+  [[nodiscard]] ValueId scaled() { return b_.mul(x_, scale_); }  ///< x, by steps
   /// What is left at a step of what was there before its chunk, and after the chunk of what came in at a step, [B, C, T, H, 1, 1].
   [[nodiscard]] ValueId since() const { return perStep(since_); }
   [[nodiscard]] ValueId left() const { return perStep(left_); }
@@ -56,7 +54,7 @@ class SsdChunks {
   ValueId decayOfChunks(int64_t first, int64_t count);
 
   /// [B, C, H, T R, T R]: what is left at the step of a row of what came in at the step of a column, 0 for later ones.
-  ValueId decayBetween() { return between(Way::Forward, Own::Counts, 0); }
+  ValueId decayBetween() { return between(Way::Forward, 0); }
   /// y by steps, one product for what came in at steps of the chunk and for the states before it (invalid: there are none). Without the
   /// step's own share there must be several steps, or states.
   enum class Own : uint8_t { Counts, IsLeftOut };
@@ -101,7 +99,8 @@ class SsdChunks {
   ValueId productsToEnd(ValueId decay);
   const Decays& decays(Way way);
   ValueId ofRows(ValueId of_steps);
-  ValueId between(Way way, Own own, int64_t more);
+  ValueId between(Way way, int64_t more);
+  ValueId areTogether(int64_t steps, const Shape& shape);
   ValueId product(Way way, Own own, ValueId steps, ValueId factor, ValueId states);
 
   Builder& b_;
