@@ -69,6 +69,9 @@ TEST(StateSpacePlans, gradients_of_scans_read_parts_in_their_place) {
             .y;
       });
   EXPECT_EQ(dispatchesOf(compiled, "copy"), 0);
+  // x times its scale is made of a part of wider rows that are in memory, and is computed where it is read.
+  const int64_t of_x = 4 * batch * length * inner;
+  EXPECT_EQ(largeTemporaries(compiled, of_x), 12) << "13 with it; states are as large";
 }
 
 graph::Graph dual(int64_t batch, int64_t length, int64_t heads, int64_t width, int64_t states, int64_t chunk) {
