@@ -15,16 +15,16 @@
 namespace {
 
 struct Size {
-  int64_t batch, length, width, layers, states, head_width, vocabulary;
+  int64_t batch, length, width, layers, states, head_width, chunk, vocabulary;
 };
-constexpr Size kSize{8, 1024, 768, 24, 128, 64, 50257}, kShort{2, 64, 64, 2, 16, 16, 65};
+constexpr Size kSize{8, 1024, 768, 24, 128, 64, 128, 50257}, kShort{2, 64, 64, 2, 16, 16, 64, 65};
 
 struct Model : ls::Module {
   explicit Model(const Size& s)
       : tokens(*this, "tokens", s.vocabulary, s.width),
         norms(*this, "norms", static_cast<size_t>(s.layers), s.width),
         mixers(*this, "mixers", static_cast<size_t>(s.layers), s.width,
-               ls::nn::Mamba2Options{.states = s.states, .head_width = s.head_width}),
+               ls::nn::Mamba2Options{.states = s.states, .head_width = s.head_width, .chunk = s.chunk}),
         norm(*this, "norm", s.width) {}
   ls::Tensor operator()(ls::Tensor x) const {
     ls::Tensor h = tokens(x);

@@ -99,7 +99,6 @@ struct NotDifferentiable {
 /// stands for (DecomposeLowering).
 struct ByDecomposition {
   std::vector<ValueId> (*decompose)(Builder&, const Node&, std::span<const ValueId> operands) = nullptr;
-  bool recomputes = false;  ///< only once what flows back is there, so that nothing in between is kept from the forward pass on
 };
 /// Of a loop (loop.h): a loop the other way round, over the gradient of its body.
 struct ThroughBody {};

@@ -274,7 +274,7 @@ kernel::ValueId BodyEmitter::holds(graph::ValueId value, const IndexMap& map, Po
     if (!from.first) break;
     IndexMap asked{.source = {guard.expr}, .guards = {}};
     if (root != position) asked = compose(at.map, asked, at.shape);
-    if (laneForm(asked.source[0], from.shape, from.width) == LaneForm::Same) shared.push_back(asked.source[0]);
+    if (holdsTogether(guard, asked.source[0], from.shape, from.width)) shared.push_back(asked.source[0]);
   }
   const bool is_shared = from.first && shared.size() == map.guards.size();
   const PositionId asker = is_shared ? *from.first : position;

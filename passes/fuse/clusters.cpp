@@ -260,7 +260,7 @@ struct Placement {
       return;
     }
     const int64_t columns = shape.elementCount() / graph.shapeOf(node.results[0]).elementCount();
-    if (state.config.merge && placeBesideProduct(id, columns)) return;
+    if (state.config.merge && (placeBesideProduct(id, columns) || placeBesideReader(id, columns))) return;
     if (!state.config.merge || !placeRowReduce(id, columns)) {
       state.newCluster(GroupKind::Rows, id, shape.elementCount(), columns);
       state.row_aligned[id.index()] = 1;
@@ -312,6 +312,38 @@ struct Placement {
                std::ranges::any_of(*products, [&](int32_t product) { return state.links.needs(other.first, product); });
       });
       if (follows || readsAny(id, c) || !state.staysAcyclic(id, c) || !state.fitsWith(*products, c, id)) continue;
+      state.row_aligned[id.index()] = 1;
+      state.moveInto(*products, c);
+      state.addTo(c, id);
+      return true;
+    }
+    return false;
+  }
+
+  /// A reduction over rows of what maps make runs where the same rows are reduced already and the maps' large values are read: they are
+  /// read once, then.
+  bool placeBesideReader(NodeId id, int64_t columns) {
+    const Node& node = graph[id];
+    const int64_t elements = graph.shapeOf(node.operands[0]).elementCount();
+    if (elements <= cost::kLittleMemory) return false;
+    const std::optional<std::vector<int32_t>> products = productsOf(id, columns);
+    if (!products) return false;
+    std::set<int32_t, std::greater<>> readers;
+    for (const int32_t product : *products) {
+      for (const NodeId member : state.cluster(product).members) {
+        for (const Read& read : state.readsOf(graph[member])) {
+          if (graph.shapeOf(read.base).elementCount() != elements) continue;
+          for (const int32_t c : lastReaders(read.base)) {
+            const Cluster& cluster = state.cluster(c);
+            if (cluster.kind == GroupKind::Rows && cluster.elements == elements && cluster.columns == columns) readers.insert(c);
+          }
+        }
+      }
+    }
+    for (const int32_t c : readers) {
+      if (state.cluster(c).dead || readsAny(id, c) || !worthJoining(node, state.cluster(c))) continue;
+      const bool follows = std::ranges::any_of(*products, [&](int32_t product) { return state.links.needs(c, product); });
+      if (follows || !state.staysAcyclic(id, c) || !state.fitsWith(*products, c, id)) continue;
       state.row_aligned[id.index()] = 1;
       state.moveInto(*products, c);
       state.addTo(c, id);

@@ -113,6 +113,11 @@ class Walk {
 
 }  // namespace
 
+bool holdsTogether(const IndexGuard& guard, const IndexExpr& expr, const Shape& shape, int64_t width) {
+  const LaneForm form = laneForm(expr, shape, width);
+  return form == LaneForm::Same || (form == LaneForm::Neighbours && guard.lo % width == 0 && guard.hi % width == 0);
+}
+
 bool readsNeighbours(const Graph& graph, ValueId value, const IndexMap& map, const Shape& space) {
   return laneForm(linearOffset(map, space, graph.shapeOf(value)), space, 2) == LaneForm::Neighbours;
 }

@@ -18,6 +18,9 @@ enum class LaneForm : uint8_t {
 /// Of a sum of terms over the axes of `shape`, as linearOffset() gives it.
 LaneForm laneForm(const graph::IndexExpr& offset, const graph::Shape& shape, int64_t width);
 
+/// Whether a guard holds for all of `width` neighbouring elements or for none of them. `expr` is what it asks of, over the axes of `shape`.
+bool holdsTogether(const graph::IndexGuard& guard, const graph::IndexExpr& expr, const graph::Shape& shape, int64_t width);
+
 /// Whether two neighbours along the last axis of an index space are neighbours in memory too, where `map` gives the index of `value`.
 bool readsNeighbours(const graph::Graph& graph, graph::ValueId value, const graph::IndexMap& map, const graph::Shape& space);
 

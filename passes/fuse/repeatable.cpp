@@ -21,7 +21,7 @@ namespace {
 struct Repetition {
   std::set<NodeId> nodes;
   std::set<ValueId> small;      ///< read, at most half as large
-  std::set<ValueId> large;      ///< read, of the same size and at the same position
+  std::set<ValueId> large;      ///< read, of the same size and at the same position, or a part of rows that are not twice as wide
   std::set<ValueId> elsewhere;  ///< read at another position, as through a window
 };
 
@@ -53,7 +53,9 @@ bool collectRepetition(const ClusterState& state, NodeId id, NodeId root, const 
       found.small.insert(read.base);
       return true;
     }
-    const bool is_in_place = isLinearIdentity(read.map, shape, source);
+    // Of wider rows no more is read than of a copy, but they are kept for longer.
+    const bool is_part = source.elementCount() < cost::kSmallerBy * shape.elementCount() && isPartOfRows(read.map, shape, source);
+    const bool is_in_place = is_part || isLinearIdentity(read.map, shape, source);
     if (!is_in_place && !allowed.for_one_reader) return false;
     (is_in_place ? found.large : found.elsewhere).insert(read.base);
     return found.large.size() + found.elsewhere.size() <= cost::kMostLargeOfRepeated;

@@ -138,6 +138,23 @@ bool isLinearIdentity(const IndexMap& map, const Shape& shape, const Shape& sour
   return rowOffset(shape, 1, expected) && linearOffset(map, shape, source) == expected;
 }
 
+bool isPartOfRows(const IndexMap& map, const Shape& shape, const Shape& source) {
+  if (!map.guards.empty() || source.rank() == 0) return false;
+  const int64_t wide = source.extent(source.rank() - 1), rows = source.elementCount() / wide;
+  if (shape.elementCount() % rows != 0) return false;
+  const int64_t columns = shape.elementCount() / rows;
+  IndexExpr offset = linearOffset(map, shape, source), expected, of_rows;
+  if (offset.offset < 0 || offset.offset + columns > wide) return false;
+  if (!rowOffset(shape, columns, of_rows) || !rowOffset(shape, 1, expected)) return false;
+  offset.offset = 0;
+  for (IndexTerm& term : expected.terms) {
+    if (term.coefficient < columns) continue;
+    if (term.coefficient % columns != 0) return false;
+    term.coefficient = term.coefficient / columns * wide;
+  }
+  return offset == expected;
+}
+
 bool isRowProjection(const IndexMap& map, const Shape& shape, const Shape& source, int64_t columns) {
   if (!map.guards.empty() || shape.elementCount() != source.elementCount() * columns) return false;
   IndexExpr expected;

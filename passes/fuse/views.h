@@ -41,6 +41,8 @@ bool rowOffset(const graph::Shape& shape, int64_t drop, graph::IndexExpr& offset
 
 /// True when reading `source` through `map` from an index space of `shape` touches element i at position i.
 bool isLinearIdentity(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source);
+/// True when the view is the same columns of each row of `source`, one row after the other.
+bool isPartOfRows(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source);
 /// True when position i touches element i / columns: a row value seen by the elements of its row.
 bool isRowProjection(const graph::IndexMap& map, const graph::Shape& shape, const graph::Shape& source, int64_t columns);
 /// True when the view is one contiguous range of its operand that starts at an element that is a multiple of `alignment`.

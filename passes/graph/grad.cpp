@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -20,8 +19,6 @@ namespace lockstep::passes {
 using namespace graph;
 
 namespace {
-
-constexpr int64_t kMostShown = 16;  ///< times what a view shows, of which so much is kept
 
 struct State {
   Builder& builder;
@@ -160,56 +157,25 @@ struct State {
     }
   }
 
-  /// The operands for ops that run only once all of `incoming` is there. What a view shows waits for it, and the view is made again: a
-  /// barrier takes what is in memory, and would need a copy of a part.
-  std::vector<ValueId> waiting(const std::vector<ValueId>& operands, const std::vector<ValueId>& incoming) {
-    std::vector<ValueId> held;
-    for (const ValueId operand : operands) {
-      std::vector<NodeId> views;
-      ValueId shown = operand;
-      while (std::holds_alternative<ViewLowering>(*builder.graph().definition(shown).op->lower)) {
-        views.push_back(builder.graph()[shown].node);
-        shown = builder.graph()[views.back()].operands[0];
-      }
-      // Where it shows little of it, a copy takes less memory than what is kept.
-      if (kMostShown * builder.shapeOf(operand).elementCount() < builder.shapeOf(shown).elementCount()) {
-        views.clear();
-        shown = operand;
-      }
-      std::vector<ValueId> read{shown};
-      std::ranges::copy_if(incoming, std::back_inserter(read), [](ValueId value) { return value.valid(); });
-      ValueId made = builder.make("barrier", std::move(read));
-      for (size_t i = views.size(); i-- > 0;) {
-        const Node view = builder.graph()[views[i]];
-        made = builder.make(*view.op->name, {made}, view.attributes);
-      }
-      held.push_back(made);
-    }
-    return held;
-  }
-
   /// The ops that the node stands for are made once more, and what flows back flows through them.
   void throughDecomposition(const Node& node, const std::vector<ValueId>& incoming, const std::vector<bool>& depends) {
     builder.setLocation(node.location);
     const size_t first = builder.graph().body().nodes.size();
     const auto& facet = std::get<ByDecomposition>(*node.op->gradient);
     const auto decompose = facet.decompose != nullptr ? facet.decompose : std::get<DecomposeLowering>(*node.op->lower).decompose;
-    const std::vector<ValueId> read = facet.recomputes ? waiting(node.operands, incoming) : node.operands;
-    const std::vector<ValueId> made = decompose(builder, node, read);
-    std::vector<ValueId> outputs, seeds, wrt, operands;
+    const std::vector<ValueId> made = decompose(builder, node, node.operands);
+    std::vector<ValueId> outputs, seeds, wrt;
     for (size_t i = 0; i < made.size(); ++i) {
       if (!incoming[i].valid()) continue;
       outputs.push_back(made[i]);
       seeds.push_back(incoming[i]);
     }
-    for (size_t i = 0; i < read.size(); ++i) {
-      if (!depends[node.operands[i].index()] || std::ranges::find(wrt, read[i]) != wrt.end()) continue;
-      wrt.push_back(read[i]);
-      operands.push_back(node.operands[i]);
+    for (const ValueId operand : node.operands) {
+      if (depends[operand.index()] && std::ranges::find(wrt, operand) == wrt.end()) wrt.push_back(operand);
     }
     const AppendedGradients gradients = appendGradients(builder, outputs, seeds, wrt, first);
     for (size_t i = 0; i < wrt.size(); ++i) {
-      if (gradients.values[i].valid()) accumulate(operands[i], gradients.values[i]);
+      if (gradients.values[i].valid()) accumulate(wrt[i], gradients.values[i]);
     }
   }
 

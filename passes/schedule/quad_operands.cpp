@@ -22,8 +22,8 @@ bool readsQuads(const graph::Graph& body, graph::ValueId value, const graph::Ind
     return laneForm(linearOffset(map, space, body.shapeOf(value)), space, kQuad) == LaneForm::Neighbours;
   if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
     graph::IndexMap path = compose(map, view->map(body, node), body.shapeOf(value));
-    // A window is past the edge with all four channels of a pixel, or with none.
-    const auto isShared = [&](const graph::IndexGuard& guard) { return laneForm(guard.expr, space, kQuad) == LaneForm::Same; };
+    // A window is past the edge with all four channels of a pixel, or with none; and so are rows that begin and end with a quad.
+    const auto isShared = [&](const graph::IndexGuard& guard) { return holdsTogether(guard, guard.expr, space, kQuad); };
     if (!path.guards.empty() && (is_guarded || !std::ranges::all_of(path.guards, isShared))) return false;
     is_guarded = is_guarded || !path.guards.empty();
     path.guards.clear();

@@ -201,6 +201,26 @@ TEST(ScansAtTheEnds, ssd_with_a_large_step_before_small_ones) {
   input.check(ssd(x, dt, a, b, c, {.chunk = 64}).y, x);
 }
 
+/// What flows over a step is a difference of sums in which what does not flow over it cancels. Here next to nothing does, and the gradient
+/// of a has it times a large step.
+TEST(ScansAtTheEnds, ssd_with_steps_that_nearly_nothing_crosses) {
+  for (const double step : {2.0, 12.0, 16.0, 17.0, 80.0}) {
+    TracedInputs input;
+    const Tensor x = input("x", {1, 150, 2, 3}), dt = input("dt", {1, 150, 2}, 0.001, 0.01), a = input("a", {2}, -1.1, -0.9),
+                 b = input("b", {1, 150, 1, 4}), c = input("c", {1, 150, 1, 4});
+    for (const size_t t : {3, 40, 63, 64, 65, 100}) input.leaves.at("dt").data[2 * t] = input.leaves.at("dt").data[2 * t + 1] = step;
+    input.check(ssd(x, dt, a, b, c, {.chunk = 64}).y, x, 5e-5);
+  }
+}
+
+/// All that is left is what a step reads of the one before it: the gradients of a and dt have all their digits.
+TEST(ScansAtTheEnds, ssd_with_large_steps_alone) {
+  TracedInputs input;
+  const Tensor x = input("x", {1, 70, 2, 3}), dt = input("dt", {1, 70, 2}, 18, 22), a = input("a", {2}, -1.1, -0.9),
+               b = input("b", {1, 70, 1, 4}), c = input("c", {1, 70, 1, 4});
+  input.check(ssd(x, dt, a, b, c, {.chunk = 64}).y, x);
+}
+
 /// Without its template a scan is a loop, which has to be unrolled inside of another one.
 TEST(ScansInLoops, are_right) {
   TracedInputs input;
@@ -211,6 +231,17 @@ TEST(ScansInLoops, are_right) {
     return {.carry = {one.state}, .results = {one.y}};
   };
   input.check(scan(body, {zeros({1, 2, 2})}, {u}).results[0], u);
+}
+
+TEST(ScansInLoops, ssd_is_right) {
+  TracedInputs input;
+  const Tensor x = input("x", {3, 1, 36, 2, 2}), dt = input("dt", {1, 36, 2}, 0.01, 1), a = input("a", {2}, -2, -0.1),
+               b = input("b", {1, 36, 1, 2}), c = input("c", {1, 36, 1, 2});
+  const auto body = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& row) -> LoopStep {
+    const Ssd one = ssd(row[0], dt, a, b, c, {.initial = carry[0], .chunk = 32});
+    return {.carry = {one.state}, .results = {one.y}};
+  };
+  input.check(scan(body, {zeros({1, 2, 2, 2})}, {x}).results[0], x);
 }
 
 TEST(ScansTwice, give_the_same_bits) {

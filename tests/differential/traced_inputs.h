@@ -32,7 +32,7 @@ struct TracedInputs {
     for (size_t i = 0; i < data.size(); ++i) data[i] = numbers[(i + i / numbers.size()) % numbers.size()];
   }
   /// y and its gradients are finite and those of the evaluator, with templates and without.
-  void check(const Tensor& y, const Tensor& weight) {
+  void check(const Tensor& y, const Tensor& weight, double tolerance = 1e-5) {
     trace.output(graph::OutputKind::Result, "y", y);
     trace.output(graph::OutputKind::Loss, "loss", sum(y * sin(weight)));
     const graph::Graph graph = trace.take();
@@ -47,7 +47,7 @@ struct TracedInputs {
         for (const graph::Tensor& tensor : got) {
           for (const double value : tensor.data) ASSERT_TRUE(std::isfinite(value)) << device;
         }
-        expectClose(got, want, 1e-5, fmt::format("{} without {}", device, fmt::join(disabled, ", ")));
+        expectClose(got, want, tolerance, fmt::format("{} without {}", device, fmt::join(disabled, ", ")));
       }
     }
   }

@@ -41,6 +41,28 @@ void expectTrue(const IndexExpr& expr, const Shape& shape, int64_t width, const 
   }
 }
 
+/// Guards that are said to hold for whole runs do.
+int expectTogether(const IndexExpr& expr, const Shape& shape, int64_t width, const std::string& what) {
+  const std::vector<int64_t> values = valuesOf(expr, shape);
+  int proven = 0;
+  for (const auto& [lo, hi] : {std::pair<int64_t, int64_t>{0, 4}, {4, 12}, {8, 16}, {0, 6}, {3, 8}}) {
+    const graph::IndexGuard guard{.expr = expr, .lo = lo, .hi = hi};
+    if (!holdsTogether(guard, expr, shape, width)) continue;
+    ++proven;
+    const auto holds = [&](size_t i) { return values[i] >= guard.lo && values[i] < guard.hi; };
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_EQ(holds(i), holds(i - i % static_cast<size_t>(width))) << what << " from " << lo << " to " << hi;
+  }
+  return proven;
+}
+
+TEST(Lanes, guards_of_whole_runs_hold_together) {
+  const IndexExpr column = graph::axisExpr(1);
+  EXPECT_EQ(expectTogether(column, {3, 16}, 4, "a column"), 3) << "those that begin and end with a run";
+  EXPECT_EQ(expectTogether(graph::axisExpr(0), {16, 4}, 4, "a row"), 5);
+  EXPECT_EQ(expectTogether(column, {3, 15}, 4, "a column of odd rows"), 0);
+}
+
 TEST(Lanes, runs_begin_anew_in_each_row) {
   const IndexExpr part{.terms = {IndexTerm{.axis = 1, .inner = {}, .divide = 4}}};
   EXPECT_EQ(laneForm(part, {2, 9, 12}, 8), LaneForm::Other);  // 108 is not a multiple of 8
@@ -75,6 +97,7 @@ TEST(Lanes, are_as_their_indices) {
     for (const int64_t width : {2, 4, 8}) {
       proven += laneForm(expr, shape, width) != LaneForm::Other ? 1 : 0;
       expectTrue(expr, shape, width, fmt::format("round {}", round));
+      expectTogether(expr, shape, width, fmt::format("round {}", round));
       if (HasFatalFailure()) return;
     }
   }

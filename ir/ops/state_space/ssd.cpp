@@ -6,30 +6,14 @@
 #include <cmath>
 
 #include "ir/ops/support/common.h"
+#include "ir/ops/support/ssd_chunks.h"
 
 namespace lockstep::graph::ssd_op {
 namespace {
 
 constexpr std::string_view kName = "ssd";
-/// Places of the operands.
-enum Operand : size_t { kX, kScale, kLogDecay, kB, kC, kInitial };
-
-struct Extents {
-  int64_t batch, length, heads, rank, width, groups, states, chunk;
-  Extents(const Shape& x, const Shape& b, const Attributes& attributes)
-      : batch(x.extent(0)),
-        length(x.extent(1)),
-        heads(x.extent(2)),
-        rank(x.extent(3)),
-        width(x.extent(4)),
-        groups(b.extent(2)),
-        states(b.extent(4)),
-        chunk(std::min(attributes.get<int64_t>("chunk"), length)) {}
-  [[nodiscard]] int64_t chunks() const { return (length + chunk - 1) / chunk; }
-  [[nodiscard]] int64_t headsOfGroup() const { return heads / groups; }
-  [[nodiscard]] int64_t rows() const { return chunk * rank; }  ///< of a chunk
-  [[nodiscard]] Shape state() const { return {batch, heads, width, states}; }
-};
+using Extents = SsdExtents;
+constexpr size_t kX = kSsdX, kScale = kSsdScale, kLogDecay = kSsdLogDecay, kB = kSsdB, kC = kSsdC, kInitial = kSsdInitial;
 
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const Shape &x = c.operands[kX].shape, &scale = c.operands[kScale].shape, &log_decay = c.operands[kLogDecay].shape,
@@ -60,138 +44,12 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
   return std::vector{c.operands[kX], f32(state)};
 }
 
-/// The chunked form (Dao and Gu 2024, Transformers are SSMs, section 6): inside of a chunk products of matrices, between chunks a
-/// recurrence of one state each. Decays over several steps are products, which are exact to a rounding per step: differences of sums of
-/// logarithms would lose what a large step before them has.
-class Chunked {
- public:
-  Chunked(Builder& builder, const Extents& extents, std::span<const ValueId> operands) : b_(builder), e_(extents), operands_(operands) {
-    x_ = inRows(b_.mul(operands[kX], b_.reshape(operands[kScale], Shape{e_.batch, e_.length, e_.heads, 1, 1})));
-    input_ = inRows(operands[kB]);
-    output_ = inRows(operands[kC]);
-    decay_ = b_.permute(b_.make("exp", {inChunks(operands[kLogDecay])}), {0, 1, 3, 2});
-  }
-
-  std::vector<ValueId> run() {
-    decayBetween();
-    const Shape between{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), e_.chunk, 1, e_.chunk, 1};
-    const Shape scores{e_.batch, e_.chunks(), e_.groups, 1, e_.chunk, e_.rank, e_.chunk, e_.rank};
-    const Shape weights{e_.batch, e_.chunks(), e_.heads, e_.rows(), e_.rows()};
-    const ValueId met = b_.reshape(b_.make("matmul", {output_, b_.swapLastAxes(input_)}), scores);
-    ValueId y = inSteps(b_.make("matmul", {b_.reshape(b_.mul(b_.reshape(between_, between), met), weights), x_}));
-    passStates();
-    if (before_.valid()) y = b_.add(y, readBefore());
-    return {y, last_};
-  }
-
- private:
-  /// What is read of the states before chunks, all heads of a group in one product, [B, L, H, R, P]. Without an initial state the first
-  /// chunk has none.
-  ValueId readBefore() {
-    const int64_t chunks = b_.shapeOf(before_).extent(1), first = e_.chunks() - chunks;
-    const Shape flat{e_.batch, chunks, e_.groups, e_.headsOfGroup() * e_.width, e_.states};
-    const ValueId output = narrowed(output_, 1, first, chunks), since = narrowed(ofRows(since_), 1, first, chunks);
-    const ValueId read = b_.make("matmul", {output, b_.swapLastAxes(b_.reshape(before_, flat))});
-    const Shape split{e_.batch, chunks, e_.groups, e_.rows(), e_.headsOfGroup(), e_.width};
-    const ValueId of_heads = b_.permute(b_.reshape(read, split), {0, 1, 2, 4, 3, 5});
-    const ValueId wide = b_.reshape(of_heads, Shape{e_.batch, chunks, e_.heads, e_.rows(), e_.width});
-    // Multiplied and added up where y is read: this needs no memory then.
-    return b_.mul(inSteps(padded(wide, 1, first, 0)), inSteps(padded(since, 1, first, 0)));
-  }
-
-  ValueId narrowed(ValueId x, int64_t axis, int64_t start, int64_t length) {
-    if (b_.shapeOf(x).extent(static_cast<size_t>(axis)) == length) return x;
-    return b_.make("narrow", {x}, {{"axis", axis}, {"start", start}, {"length", length}});
-  }
-  ValueId padded(ValueId x, int64_t axis, int64_t before, int64_t after) {
-    if (before + after == 0) return x;
-    return b_.make("pad", {x}, {{"axis", axis}, {"before", before}, {"after", after}, {"value", 0.0}});
-  }
-
-  /// [B, L, ...] as [B, C, T, ...]. In what fills up the last chunk nothing comes in and nothing decays: the state stays.
-  ValueId inChunks(ValueId x) {
-    std::vector<int64_t> extents = b_.shapeOf(x).extents();
-    x = padded(x, 1, 0, e_.chunks() * e_.chunk - e_.length);
-    extents[1] = e_.chunk;
-    extents.insert(extents.begin() + 1, e_.chunks());
-    return b_.reshape(x, Shape(extents));
-  }
-  /// [B, L, K, R, W] as [B, C, K, T R, W].
-  ValueId inRows(ValueId x) {
-    const ValueId rows = b_.permute(inChunks(x), {0, 1, 3, 2, 4, 5});
-    const Shape shape = b_.shapeOf(rows);
-    return b_.reshape(rows, Shape{shape.extent(0), shape.extent(1), shape.extent(2), e_.rows(), shape.extent(5)});
-  }
-  /// Back, [B, C, H, T R, W] as [B, L, H, R, W].
-  ValueId inSteps(ValueId x) {
-    const int64_t width = b_.shapeOf(x).extent(4);
-    const ValueId split = b_.permute(b_.reshape(x, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, width}), {0, 1, 3, 2, 4, 5});
-    return narrowed(b_.reshape(split, Shape{e_.batch, e_.chunks() * e_.chunk, e_.heads, e_.rank, width}), 1, 0, e_.length);
-  }
-  /// [B, C, H, T] as [B, C, H, T R, 1].
-  ValueId ofRows(ValueId x) {
-    const Shape steps{e_.batch, e_.chunks(), e_.heads, e_.chunk, 1}, rows{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank};
-    return b_.reshape(b_.broadcastTo(b_.reshape(x, steps), rows), Shape{e_.batch, e_.chunks(), e_.heads, e_.rows(), 1});
-  }
-
-  /// What is left at step i of what came in at step j, [B, C, H, T, T]: 0 for j > i, 1 for j = i, then the product of the decays after j.
-  void decayBetween() {
-    const Shape square{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.chunk};
-    if (e_.chunk == 1) {
-      between_ = b_.constant(1, square);
-      since_ = decay_;
-      return;
-    }
-    const ValueId steps = b_.make("arange", {}, {{"n", e_.chunk}, {"dtype", DType::I32}});
-    const Shape flat{e_.chunk, e_.chunk};
-    const ValueId row = b_.broadcastTo(b_.reshape(steps, Shape{e_.chunk, 1}), flat), column = b_.broadcastTo(steps, flat);
-    const ValueId diagonal = b_.make("cast", {b_.make("equal", {row, column})}, {{"dtype", DType::F32}});
-    // The first decay is not among them. It is left out rather than multiplied by 0, so that no NaN flows back to it.
-    const ValueId later = padded(narrowed(decay_, 3, 1, e_.chunk - 1), 3, 1, 0);
-    const ValueId factor = b_.broadcastTo(b_.reshape(later, Shape{e_.batch, e_.chunks(), e_.heads, e_.chunk, 1}), square);
-    const auto along = [](int64_t axis) { return Attributes{{"axis", axis}, {"reverse", false}}; };
-    between_ = b_.makeAll("linear_recurrence", {factor, b_.broadcastTo(diagonal, square)}, along(3))[1];
-    since_ = b_.make("linear_recurrence", {decay_, decay_}, along(3));
-  }
-
-  /// The state after each chunk from that before it.
-  void passStates() {
-    const Shape steps{e_.batch, e_.chunks(), e_.heads, e_.chunk};
-    const ValueId left = ofRows(b_.reshape(narrowed(between_, 3, e_.chunk - 1, 1), steps));
-    const Shape split{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), e_.rows(), e_.width};
-    const Shape flat{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup() * e_.width, e_.rows()};
-    const ValueId columns = b_.reshape(b_.permute(b_.reshape(b_.mul(x_, left), split), {0, 1, 2, 3, 5, 4}), flat);
-    const Shape states{e_.batch, e_.chunks(), e_.heads, e_.width, e_.states}, one{e_.batch, 1, e_.heads, e_.width, e_.states};
-    ValueId added = b_.reshape(b_.make("matmul", {columns, input_}), states);
-    const Shape of_chunks{e_.batch, e_.chunks(), e_.heads, 1, 1};
-    const ValueId decay = b_.broadcastTo(b_.reshape(narrowed(since_, 3, e_.chunk - 1, 1), of_chunks), states);
-    const auto after = [&](ValueId factor, ValueId input) {
-      return b_.makeAll("linear_recurrence", {factor, input}, {{"axis", int64_t{1}}, {"reverse", false}})[1];
-    };
-    if (operands_.size() > kInitial) {
-      // As what a chunk of its own adds.
-      added = b_.make("concat", {b_.reshape(operands_[kInitial], one), added}, {{"axis", int64_t{1}}});
-      const ValueId all = after(padded(decay, 1, 1, 0), added);
-      before_ = narrowed(all, 1, 0, e_.chunks());
-      last_ = b_.reshape(narrowed(all, 1, e_.chunks(), 1), e_.state());
-    } else if (e_.chunks() == 1) {
-      last_ = b_.reshape(added, e_.state());
-    } else {
-      const ValueId all = after(padded(narrowed(decay, 1, 1, e_.chunks() - 1), 1, 1, 0), added);
-      before_ = narrowed(all, 1, 0, e_.chunks() - 1);
-      last_ = b_.reshape(narrowed(all, 1, e_.chunks() - 1, 1), e_.state());
-    }
-  }
-
-  Builder& b_;
-  const Extents& e_;
-  std::span<const ValueId> operands_;
-  ValueId x_;                ///< scaled, [B, C, H, T R, P]
-  ValueId input_, output_;   ///< [B, C, G, T R, N]
-  ValueId decay_;            ///< [B, C, H, T]
-  ValueId between_, since_;  ///< decays from one step to another, and from before the chunk to a step, [B, C, H, T]
-  ValueId before_, last_;    ///< the state before each chunk that has one, if any does, and the last one
-};
+std::vector<ValueId> inChunks(Builder& b, const Extents& e, std::span<const ValueId> operands) {
+  SsdChunks chunks(b, e, operands);
+  const SsdChunks::States states = chunks.states();
+  const ValueId y = chunks.fromSteps(chunks.read(SsdChunks::Own::Counts, states.before));
+  return {y, chunks.stateFromGroups(chunks.ofChunks(states.after, e.chunks() - 1, 1))};
+}
 
 /// A step alone, as in decoding: a map over the state and a sum, which read the state once.
 std::vector<ValueId> oneStep(Builder& b, const Extents& e, std::span<const ValueId> operands) {
@@ -212,7 +70,7 @@ std::vector<ValueId> oneStep(Builder& b, const Extents& e, std::span<const Value
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
   const Extents e(b.shapeOf(operands[kX]), b.shapeOf(operands[kB]), node.attributes);
-  return e.length == 1 ? oneStep(b, e, operands) : Chunked(b, e, operands).run();
+  return e.length == 1 ? oneStep(b, e, operands) : inChunks(b, e, operands);
 }
 
 std::vector<Tensor> evaluateSsd(const EvaluateContext& c) {
@@ -283,7 +141,7 @@ constexpr OpDef kOp{
     .operands = ConstantList<std::string_view>{"x", "scale", "log_decay", "b", "c", "initial..."},
     .attributes = ConstantList<AttributeDef>{{"chunk", AttributeKind::Integer, "steps that are computed by one product"}},
     .infer = infer,
-    .gradient = ByDecomposition{.recomputes = true},
+    .gradient = GradientFn(ssdGradient),
     .lower = DecomposeLowering{.decompose = decompose},
     .alias = NoAlias{},
     .evaluate = evaluateSsd,

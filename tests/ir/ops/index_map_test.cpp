@@ -167,6 +167,46 @@ TEST(Compose, RandomChainsOfViews_FindTheSameElement) {
   }
 }
 
+/// By brute force: the columns of a row from a begin on, for one row after the other.
+bool showsPartOfRows(const IndexMap& map, const Shape& shape, const Shape& source) {
+  const int64_t wide = source.extent(source.rank() - 1), rows = source.elementCount() / wide, columns = shape.elementCount() / rows;
+  const std::vector<int64_t> strides = source.strides();
+  int64_t first = 0;
+  for (int64_t flat = 0; flat < shape.elementCount(); ++flat) {
+    const std::optional<std::vector<int64_t>> index = sourceAt(map, unflatten(flat, shape));
+    if (!index) return false;
+    const int64_t at = std::inner_product(strides.begin(), strides.end(), index->begin(), int64_t{0});
+    if (flat == 0) first = at;
+    if (at != flat / columns * wide + first + flat % columns) return false;
+  }
+  return shape.elementCount() == rows * columns && first + columns <= wide;
+}
+
+TEST(PartOfRows, IsSaidOfNothingElse) {
+  Random random(3);
+  int proven = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const Shape source = random.shapeOf(kCounts[random.below(9)]);
+    if (source.rank() == 0) continue;
+    Shape shape = source;
+    IndexMap whole = identityMap(source.rank());
+    for (int step = 0; step < 2; ++step) {
+      const auto [map, next] = randomView(random, shape);
+      whole = compose(map, whole, shape);
+      shape = next;
+    }
+    if (!passes::isPartOfRows(whole, shape, source)) continue;
+    ++proven;
+    ASSERT_TRUE(showsPartOfRows(whole, shape, source)) << "trial " << trial;
+  }
+  EXPECT_GT(proven, 100);
+  // Columns 4 to 7 of rows of 10, as heads of two.
+  IndexMap map = identityMap(2);
+  map.source[1].offset = 4;
+  const Shape heads{3, 2, 2}, flat{3, 4};
+  EXPECT_TRUE(passes::isPartOfRows(compose(reshapeMap(heads, flat), map, flat), heads, Shape{3, 10}));
+}
+
 TEST(Compose, TwoFills_AreOurBug) {
   IndexMap pad = identityMap(1);
   pad.guards.push_back({axisExpr(0), 0, 3});
