@@ -14,6 +14,7 @@
 #include "ir/program/profile.h"
 #include "passes/pipeline.h"
 #include "tests/generated_text.h"
+#include "tests/passes/gpu_profile.h"
 
 namespace lockstep {
 namespace {
@@ -31,10 +32,12 @@ constexpr Peer kPeers[] = {
     {"pokeformer", 639, 133, 9.91}, {"makemore", 931, 132, 13.22}, {"transformer", 933, 136, 23.28},
 };
 
-passes::Compiled compiled(const examples::SampleProgram& sample, const program::DeviceProfile& profile) {
+passes::Compiled compiled(const examples::SampleProgram& sample, const program::DeviceProfile& profile,
+                          std::vector<std::string> disabled = {}) {
   graph::Graph graph = detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, Where::current());
   passes::CompileOptions options;
   options.profile = profile;
+  options.disabled = std::move(disabled);
   options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);
   options.templates = detail::templateSource();
   return passes::compile(std::move(graph), options).orThrow();
@@ -65,6 +68,32 @@ TEST(SamplePlans, kernels_of_many_workgroups_need_no_order_of_them) {
       const program::Kernel& kernel = program[dispatch->kernel];
       EXPECT_FALSE(reference::decode(std::get<kernel::Module>(kernel.code)).orThrow().in_order) << sample.name << " " << kernel.name;
     }
+  }
+}
+
+/// What each sample takes at most on a large GPU, where a level costs more than what small products do in it. "Apart" is what it would
+/// take without chains of rows.
+struct OnGpu {
+  std::string_view sample;
+  uint32_t dispatches, levels, levels_apart;
+};
+constexpr OnGpu kOnGpu[] = {
+    {"mlp-sin", 5, 3, 7},       {"kan-tiny", 10, 7, 10},  {"nerf-tiny", 6, 4, 11},
+    {"cartpole", 6, 4, 7},      {"tic-tac-toe", 4, 3, 8}, {"digit-canvas", 8, 7, 10},
+    {"mnist-cnn", 21, 14, 17},  {"vae", 16, 11, 19},      {"flow-matching-tiny", 27, 15, 15},
+    {"pokeformer", 21, 16, 41}, {"makemore", 24, 17, 51}, {"transformer", 31, 17, 51},
+};
+
+TEST(SamplePlans, take_few_levels_on_a_large_gpu) {
+  program::DeviceProfile profile = gpuProfile();
+  profile.parallel_units = 132;
+  for (const examples::SampleProgram& sample : examples::samplePrograms()) {
+    const OnGpu* wanted = std::ranges::find(kOnGpu, sample.name, &OnGpu::sample);
+    ASSERT_NE(wanted, std::end(kOnGpu)) << sample.name;
+    const passes::PlanSummary plan = compiled(sample, profile).plan, apart = compiled(sample, profile, {"chainRows"}).plan;
+    EXPECT_LE(plan.dispatches, wanted->dispatches) << sample.name;
+    EXPECT_LE(plan.levels, wanted->levels) << sample.name;
+    EXPECT_LE(apart.levels, wanted->levels_apart) << sample.name;
   }
 }
 
