@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // row_chain: contractions and reductions of the same rows. A workgroup has a few rows, and what a step makes of them lies in its memory for
-// the next ones; between two steps all invocations wait. Right operands come through a tile in workgroup memory, which all rows read.
+// the next ones. Right operands come through a tile in workgroup memory, which all rows read.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -45,10 +45,14 @@ class ChainEmitter {
     lane_in_row_ = rest(lane_, lanes);
     own_row_ = quotient(lane_, lanes);
     LaneReduction reduction(b_, {lanes, plan_.rows_per_group, plan_.subgroup}, {lane_, lane_in_row_, own_row_});
-    for (size_t s = 0; s < chain_.steps.size(); ++s) {
-      const ChainStep& step = chain_.steps[s];
-      // Right operands are there from the beginning, so their first elements are on their way while invocations wait.
-      if (s > 0 && step.work != ChainWork::Product) b_.makeVoid(Op::WorkgroupBarrier);
+    for (const ChainStep& step : chain_.steps) {
+      if (step.work == ChainWork::Product) {  // it waits by itself
+        touched_.clear();
+      } else if (mustWait(step)) {
+        b_.makeVoid(Op::WorkgroupBarrier);
+        touched_.clear();
+      }
+      touched_.push_back(&step);
       if (step.work == ChainWork::Load) load(step);
       if (step.work == ChainWork::Product) multiply(step);
       if (step.work == ChainWork::Reduce) reduce(step, reduction);
@@ -87,6 +91,22 @@ class ChainEmitter {
       return;
     }
     b_.forRange(lane_, number(count), number(plan_.lanes), "item", [&](ValueId item) { where({}, [&] { body(item); }); });
+  }
+
+  /// Whether a step needs what others write, or writes where others read or write, since all invocations last waited for each other.
+  [[nodiscard]] bool mustWait(const ChainStep& step) const {
+    const auto shares = [&](size_t a, size_t b) {
+      const ChainArray &one = chain_.arrays[a], &other = chain_.arrays[b];
+      return one.is_left == other.is_left && one.offset < other.offset + other.columns && other.offset < one.offset + one.columns;
+    };
+    const auto writes = [](const ChainStep& s) { return s.work != ChainWork::Store; };
+    const auto touches = [&](const ChainStep& s, size_t array) {
+      return (writes(s) && shares(s.made, array)) || std::ranges::any_of(s.reads, [&](size_t read) { return shares(read, array); });
+    };
+    return std::ranges::any_of(touched_, [&](const ChainStep* before) {
+      const bool reads_new = writes(*before) && std::ranges::any_of(step.reads, [&](size_t read) { return shares(read, before->made); });
+      return reads_new || (writes(step) && touches(*before, step.made));
+    });
   }
 
   [[nodiscard]] bool hasSurplus() const { return chain_.rows % plan_.rows_per_group != 0; }
@@ -200,7 +220,8 @@ class ChainEmitter {
     return {width, depth, groups, divideUp(plan_.rows_per_group, groups), divideUp(shape.n, width), divideUp(left.columns, depth)};
   }
 
-  /// While a tile is multiplied, the elements of the next one are on their way to registers.
+  /// While a tile is multiplied, the elements of the next one are on their way to registers. Those of the first one are there from the
+  /// beginning, so they are on their way while invocations wait.
   void multiply(const ChainStep& step) {
     const ContractShape shape = contractOf(body_, step.node);
     const Tiling tiling = tilingOf(shape, chain_.arrays[step.left]);
@@ -321,6 +342,7 @@ class ChainEmitter {
   const RowChain chain_;
   kernel::Builder b_;
   BodyEmitter emitter_;
+  std::vector<const ChainStep*> touched_;  ///< steps since all invocations last waited for each other
   ValueId lane_, first_row_, lane_in_row_, own_row_, made_, left_, tile_;
   bool by_columns_ = false;  ///< of the right operand that is fetched
 };

@@ -27,7 +27,7 @@ enum class ChainWork : uint8_t {
   Store     ///< results of the group
 };
 
-/// Between two steps all invocations wait for each other.
+/// Invocations wait for each other where one step needs what another one writes.
 struct ChainStep {
   ChainWork work = ChainWork::Store;
   graph::NodeId node = {};           ///< the contraction or the reduction

@@ -62,6 +62,19 @@ Graph gates(const Sizes& sizes) {
   return b.take();
 }
 
+/// Products of several operands, which take turns in one place of memory, and the softmax of their sum.
+Graph sumOfProducts(const Sizes& sizes) {
+  Builder b;
+  ValueId sum;
+  for (const char* name : {"p", "q", "r"}) {
+    const ValueId product = b.make(
+        "matmul", {f32Input(b, name, {sizes.rows, sizes.columns}), f32Input(b, std::string(name) + ".w", {sizes.columns, sizes.classes})});
+    sum = sum.valid() ? b.add(sum, product) : product;
+  }
+  b.output(OutputKind::Result, "y", b.make("softmax", {sum}));
+  return b.take();
+}
+
 constexpr std::array kLeaves{"x", "n1.g", "n1.b", "up.w", "up.b", "down.w", "down.b", "n2.g", "n2.b", "head.w", "head.b"};
 
 passes::CompileOptions optionsFor(const program::DeviceProfile& profile, std::vector<std::string> disabled = {},
@@ -176,6 +189,13 @@ TEST(ChainRows, columns_of_a_row_in_any_order_are_right) {
     const program::DeviceProfile profile = profileWith(8);
     expectRight(gates(sizes), optionsFor(profile, {}, {"x", "w", "v"}), profiledDevice("sanitizer:race,memory", profile), 1);
   }
+}
+
+TEST(ChainRows, operands_that_take_turns_in_memory_are_right) {
+  const program::DeviceProfile profile = profileWith(4);
+  passes::CompileOptions options = optionsFor(profile);
+  options.keep_gradients = false;
+  expectRight(sumOfProducts({21, 40, 1, 9}), options, profiledDevice("sanitizer:race,memory", profile), 1);
 }
 
 TEST(ChainRows, small_layers_are_one_kernel) {
