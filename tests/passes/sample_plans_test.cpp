@@ -7,6 +7,7 @@
 
 #include "backends/reference/bytecode.h"
 #include "backends/reference/reference.h"
+#include "examples/models/deep_models.h"
 #include "examples/models/samples.h"
 #include "frontend/optim/settings.h"
 #include "frontend/trace/trace_function.h"
@@ -56,6 +57,22 @@ TEST(SamplePlans, keep_their_limits_and_table_golden) {
                          plan.distinct_kernels, peer->kernels, megabytes, peer->megabytes);
   }
   testing::expectGeneratedText(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "docs/samples.md", table);
+}
+
+TEST(SamplePlans, a_gpt_of_real_size_has_no_chains) {
+  program::DeviceProfile profile = gpuProfile();
+  profile.parallel_units = 132;
+  const auto planned = [&](std::vector<std::string> disabled) {
+    const examples::DeepCase gpt = examples::deepCase("gpt", 2);
+    passes::CompileOptions options;
+    options.profile = profile;
+    options.disabled = std::move(disabled);
+    graph::Graph graph = detail::traceFunction(gpt.model.get(), gpt.inputs, gpt.loss, graph::OutputKind::Loss, Where::current());
+    options.optimizer = detail::optimizerConfig(adamw({.lr = 1e-3}), graph.parameters);
+    options.templates = detail::templateSource();
+    return print(std::get<program::Program>(passes::compileTo(passes::Stage::Scheduled, std::move(graph), options).orThrow()));
+  };
+  EXPECT_EQ(planned({}), planned({"chainRows"}));
 }
 
 // The reference would run them on one thread.
