@@ -209,22 +209,33 @@ class ChainEmitter {
 
   /// How a contraction is shared out: `width` invocations side by side have a column each, of every `groups`th row.
   struct Tiling {
-    int64_t width, depth, groups, rows;                         ///< of the tile; rows of an invocation
-    int64_t strips, turns;                                      ///< tiles across and along the inner axis
+    int64_t width, depth, groups, rows;  ///< of the tile; rows of an invocation
+    int64_t strips, turns;               ///< tiles across and along the inner axis
+    bool by_columns;                     ///< neighbours across are neighbours in memory; else those along the inner axis
     [[nodiscard]] int64_t stride() const { return width + 1; }  ///< invocations that write a column of the tile meet no bank twice
     [[nodiscard]] int64_t tiles() const { return strips * turns; }
   };
-  [[nodiscard]] Tiling tilingOf(const ContractShape& shape, const ChainArray& left) const {
+  [[nodiscard]] Tiling tilingOf(const ChainStep& step, const ContractShape& shape) const {
+    const int64_t inner = chain_.arrays[step.left].columns;
     const auto width = std::min<int64_t>(plan_.tile_n, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(shape.n))));
-    const int64_t groups = plan_.lanes / width, depth = std::min(plan_.tile_k, left.columns);
-    return {width, depth, groups, divideUp(plan_.rows_per_group, groups), divideUp(shape.n, width), divideUp(left.columns, depth)};
+    const int64_t groups = plan_.lanes / width, depth = std::min(plan_.tile_k, inner);
+    const graph::ValueId right = body_[step.node].operands[1];
+    const ViewedValue viewed = throughWidened(body_, right);
+    const graph::IndexMap map = compose(shape.b, viewed.map, body_.shapeOf(right));
+    return {.width = width,
+            .depth = depth,
+            .groups = groups,
+            .rows = divideUp(plan_.rows_per_group, groups),
+            .strips = divideUp(shape.n, width),
+            .turns = divideUp(inner, depth),
+            .by_columns = readsNeighbours(body_, viewed.base, map, Shape{shape.batch, shape.k, shape.n})};
   }
 
   /// While a tile is multiplied, the elements of the next one are on their way to registers. Those of the first one are there from the
   /// beginning, so they are on their way while invocations wait.
   void multiply(const ChainStep& step) {
     const ContractShape shape = contractOf(body_, step.node);
-    const Tiling tiling = tilingOf(shape, chain_.arrays[step.left]);
+    const Tiling tiling = tilingOf(step, shape);
     const kernel::TypeId f32 = b_.types().f32();
     std::vector<ValueId> sums, next;
     for (int64_t i = 0; i < tiling.rows; ++i) sums.push_back(b_.var(f32, "sum", b_.f32(0)));
@@ -257,8 +268,6 @@ class ChainEmitter {
   void fetch(const ChainStep& step, const ContractShape& shape, const Tiling& tiling, ValueId tile, const std::vector<ValueId>& next) {
     const graph::ValueId operand = body_[step.node].operands[1];
     const Shape space{shape.batch, shape.k, shape.n};
-    const ViewedValue viewed = throughWidened(body_, operand);
-    by_columns_ = readsNeighbours(body_, viewed.base, compose(shape.b, viewed.map, body_.shapeOf(operand)), space);
     const ValueId first_k = times(rest(tile, tiling.turns), tiling.depth), first_n = times(quotient(tile, tiling.turns), tiling.width);
     for (size_t i = 0; i < next.size(); ++i) {
       const auto [k, n] = inTile(tiling, i);
@@ -283,7 +292,7 @@ class ChainEmitter {
   /// Where in a tile the `i`th element of an invocation is: along the inner axis, and across.
   std::pair<ValueId, ValueId> inTile(const Tiling& tiling, size_t i) {
     const ValueId item = plus(lane_, static_cast<int64_t>(i) * plan_.lanes);
-    if (by_columns_) return {quotient(item, tiling.width), rest(item, tiling.width)};
+    if (tiling.by_columns) return {quotient(item, tiling.width), rest(item, tiling.width)};
     return {rest(item, tiling.depth), quotient(item, tiling.depth)};
   }
 
@@ -344,7 +353,6 @@ class ChainEmitter {
   BodyEmitter emitter_;
   std::vector<const ChainStep*> touched_;  ///< steps since all invocations last waited for each other
   ValueId lane_, first_row_, lane_in_row_, own_row_, made_, left_, tile_;
-  bool by_columns_ = false;  ///< of the right operand that is fetched
 };
 
 }  // namespace
