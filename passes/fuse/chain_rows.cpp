@@ -92,7 +92,10 @@ class Chains {
     const Node& node = graph_[id];
     if (!std::holds_alternative<RegionLowering>(*node.op->lower)) return false;
     const GroupKind kind = kindOf(node);
-    return kind == GroupKind::Map || kind == GroupKind::Rows || (kind == GroupKind::Contract && !isLarge(id));
+    if (kind == GroupKind::Contract ? isLarge(id) : kind != GroupKind::Map && kind != GroupKind::Rows) return false;
+    // Long rows want more invocations and more of their elements under way than a chain has.
+    const auto is_short = [&](ValueId value) { return graph_.shapeOf(value).elementCount() <= cost::elementsOfLevel(config_.profile); };
+    return std::ranges::all_of(node.operands, is_short) && std::ranges::all_of(node.results, is_short);
   }
   [[nodiscard]] bool isLarge(NodeId id) const {
     const Node& node = graph_[id];
@@ -161,7 +164,21 @@ class Chains {
   [[nodiscard]] bool isKernel(const std::vector<NodeId>& members) const {
     const Graph body = bodyOf(members);
     if (inputsOf(body).size() + body.outputs.size() > config_.profile.max_storage_buffers) return false;
-    return choosePlan({body, GroupKind::RowChain, config_.profile, config_.templates}).ok();
+    const Result<PlanChoice> choice = choosePlan({body, GroupKind::RowChain, config_.profile, config_.templates});
+    return choice.ok() && isShared(body, *choice);
+  }
+
+  /// Whether units have so little of each value to load, reduce or store that memory would take less than a level for as much in all of
+  /// them. One workgroup may have few rows, but long ones.
+  [[nodiscard]] bool isShared(const Graph& body, const PlanChoice& choice) const {
+    const int64_t units = config_.profile.parallel_units, groups = int64_t{choice.groups[0]} * choice.groups[1];
+    const int64_t rows = std::get<program::RowChainPlan>(choice.plan).rows_per_group * divideUp(groups, units);
+    const RowChain chain = *findRowChain(body);
+    return std::ranges::all_of(chain.steps, [&](const ChainStep& step) {
+      const bool reduces = step.work == ChainWork::Reduce;
+      const int64_t columns = reduces ? body.shapeOf(body[step.node].operands[0]).elementCount() / chain.rows : step.columns;
+      return rows * columns <= cost::elementsOfLevel(config_.profile) / units;
+    });
   }
 
   /// The body of the group that they would be.

@@ -213,6 +213,21 @@ TEST(ChainRows, large_layers_are_left_apart) {
   }
 }
 
+TEST(ChainRows, long_rows_are_left_apart) {
+  const auto chains = [](int64_t rows, int64_t columns) {
+    Builder b;
+    const ValueId x = f32Input(b, "x", {rows, columns});
+    const ValueId normed = b.make("rms_norm", {x, f32Input(b, "g", {columns})}, {{"eps", 1e-6}});
+    b.output(OutputKind::Result, "y", b.make("matmul", {normed, f32Input(b, "w", {columns, 3})}));
+    passes::CompileOptions options = optionsFor(profileWith(132));
+    options.keep_gradients = false;
+    return planned(b.graph(), options).chains;
+  };
+  EXPECT_EQ(chains(1024, 256), 1u);
+  EXPECT_EQ(chains(2048, 2048), 0u);
+  EXPECT_EQ(chains(2, 65536), 0u) << "two workgroups";
+}
+
 /// Keys and values of grouped heads are small, but the queries would wait for them if they ran with the norm.
 TEST(ChainRows, a_large_product_does_not_wait_for_small_ones) {
   Builder b;
