@@ -72,6 +72,7 @@ lockstep_batches(
   lockstep_passes
   APART passes/emit/body_memory.cpp
         passes/emit/emit_held_rows.cpp
+        passes/emit/emit_row_chain.cpp
         passes/graph/split_scans.cpp
         passes/graph/update_sgd.cpp
         passes/pipeline.cpp

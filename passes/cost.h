@@ -303,6 +303,26 @@ inline constexpr int64_t kStayingGroupsPerUnit = 2, kMostStayingGroupsPerUnit = 
 inline constexpr int64_t kLeastRowsOfStaying = 4, kMostHeldColumns = 8192;
 /// Elements of a row per lane there: the sums take registers too.
 inline constexpr int64_t kHeldBesideSums = 8;
+// Chains of rows (chainRows).
+
+/// Rows of a workgroup at most: a power of two that leaves one workgroup for each unit. With more the device is full anyway, and levels are
+/// no longer what counts.
+inline constexpr int64_t kMostChainRows = 16;
+/// Of what rows are multiplied by, as much as 256 invocations load with 16 loads under way each.
+inline constexpr int64_t kChainTile = 64, kLeastChainTile = 8, kChainLoads = 16;
+/// The share of a unit's multiplications that a product of few rows gets. It waits for its tiles and has few sums per invocation. A guess:
+/// the tiled product of small tiles makes 20 of 47 TFLOP/s.
+inline constexpr double kChainRate = 0.4;
+/// Groups of a chain, which bound its text, and tensors that it may bind. With few bindings chains would end after the first norm.
+inline constexpr size_t kMostChained = 24;
+inline constexpr uint32_t kBindingsOfChains = 16;
+
+/// Seconds of `products` multiplications by one unit.
+inline double secondsOfUnit(int64_t products, const program::DeviceProfile& profile) {
+  const double rate = ratesOf(profile).operations_per_second / 2 / profile.parallel_units;
+  return static_cast<double>(products) / (kChainRate * rate);
+}
+
 /// Elements of a line that one lane scans.
 inline constexpr int64_t kScannedPerLane = 4;
 /// Elements of a line that a lane combines at least where it shares the line with more than a subgroup or two.

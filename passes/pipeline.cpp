@@ -17,6 +17,7 @@
 #include "passes/emit/emit.h"
 #include "passes/emit/loop_budget.h"
 #include "passes/emit/merge_dispatches.h"
+#include "passes/fuse/chain_rows.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/join_columns.h"
 #include "passes/fuse/pack_stores.h"
@@ -214,6 +215,13 @@ const std::array kPasses{
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> {
            return joinColumns(g, {o.profile, o.templates != nullptr, o.measured});
          },
+         kInLoops},
+    Pass{{"chainRows", Stage::Grouped, Stage::Grouped, "small products and reductions of the same rows run in one kernel",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) {
+           return o.profile.style == program::ExecutionStyle::Gpu && o.profile.max_storage_buffers >= cost::kBindingsOfChains;
+         },
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return chainRows(g, {o.profile, o.templates != nullptr}); },
          kInLoops},
     Pass{{"packStores", Stage::Grouped, Stage::Grouped,
           "groups whose invocations have no whole words make wide results, and a map of its own packs each"},

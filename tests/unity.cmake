@@ -13,7 +13,7 @@ lockstep_apart(lockstep_fuzz_system_entries tests/fuzz/entries_sanitize.cpp)
 lockstep_apart(house_test tests/house/manifests_test.cpp tests/house/source_rules_test.cpp)
 lockstep_apart(ir_program_test tests/ir/program_text_test.cpp tests/ir/tuning_test.cpp)
 lockstep_apart(passes_test tests/passes/row_slices_test.cpp)
-lockstep_apart(profiles_test tests/passes/profiles_test.cpp tests/passes/split_scans_test.cpp)
+lockstep_apart(profiles_test tests/passes/chain_rows_test.cpp tests/passes/profiles_test.cpp tests/passes/split_scans_test.cpp)
 lockstep_apart(sanitize_test tests/sanitize/sanitize_test.cpp)
 lockstep_apart(toolkit_test tests/tools/cli/golden_test.cpp)
 # Most files of these use names of their neighbours.

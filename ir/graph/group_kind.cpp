@@ -34,6 +34,21 @@ bool isMember(const Node& node, bool inputs) {
          !std::holds_alternative<RegionLowering>(lower);
 }
 
+/// Which rows go through a chain is looked at where its kernel is planned.
+std::string misfitOfChain(const Graph& graph, const std::vector<NodeId>& nodes, bool inputs) {
+  bool multiplies = false;
+  for (const NodeId id : nodes) {
+    const Node& node = graph[id];
+    if (!isMember(node, inputs)) return fmt::format("'{}' cannot be a part of a kernel", *node.op->name);
+    const Seeds seeds = std::visit(SeedFinder{}, *node.op->lower);
+    const bool is_product = seeds.other && seeds.kind == GroupKind::Contract;
+    const bool fits = seeds.reduce ? reducesRows(graph, node) : is_product || !seeds.other;
+    if (!fits) return fmt::format("'{}' cannot be a part of a kernel of kind '{}'", *node.op->name, toString(GroupKind::RowChain));
+    multiplies = multiplies || is_product;
+  }
+  return multiplies ? std::string() : fmt::format("a kernel of kind '{}' needs a contraction", toString(GroupKind::RowChain));
+}
+
 }  // namespace
 
 bool reducesRows(const Graph& graph, const Node& node) {
@@ -49,6 +64,7 @@ bool reducesRows(const Graph& graph, const Node& node) {
 
 std::string misfit(GroupKind kind, const Graph& graph, const std::vector<NodeId>& nodes, bool inputs) {
   const Node* first = nullptr;  // seed
+  if (kind == GroupKind::RowChain) return misfitOfChain(graph, nodes, inputs);
   const bool reduces = kind == GroupKind::Rows || kind == GroupKind::Columns;
   for (const NodeId id : nodes) {
     const Node& node = graph[id];

@@ -20,10 +20,11 @@ enum class GroupKind : uint8_t {
   Scan,      ///< a scan along an axis
   Scatter,   ///< sums of the rows that an index names
   Contract,  ///< a contraction with what was fused into its operands and its result
-  Template   ///< an op with templates, with the views of its operands
+  Template,  ///< an op with templates, with the views of its operands
+  RowChain   ///< contractions and reductions of the same rows, one after the other, with the elements around them
 };
-inline constexpr std::array kGroupKinds{GroupKind::Map,     GroupKind::Rows,     GroupKind::Columns, GroupKind::Scan,
-                                        GroupKind::Scatter, GroupKind::Contract, GroupKind::Template};
+inline constexpr std::array kGroupKinds{GroupKind::Map,     GroupKind::Rows,     GroupKind::Columns,  GroupKind::Scan,
+                                        GroupKind::Scatter, GroupKind::Contract, GroupKind::Template, GroupKind::RowChain};
 
 constexpr std::string_view toString(GroupKind kind) {
   switch (kind) {
@@ -41,6 +42,8 @@ constexpr std::string_view toString(GroupKind kind) {
       return "contract";
     case GroupKind::Template:
       return "template";
+    case GroupKind::RowChain:
+      return "row_chain";
   }
   return {};
 }

@@ -98,6 +98,11 @@ std::string misfit(const MatrixPlan& plan) {
   if (plan.unit_m * plan.unit % plan.lanes != 0) return "lanes must divide the elements of a unit";
   return plan.parts <= 2 && plan.brain <= 2 ? "" : "parts and brain are 1 or 2";
 }
+std::string misfit(const RowChainPlan& plan) {
+  if (plan.rows_per_group > plan.lanes || plan.tile_n > plan.lanes) return "rows_per_group and tile_n must be at most lanes";
+  if (plan.tile_k % 4 != 0) return "tile_k must be a multiple of 4";
+  return plan.lanes % plan.subgroup == 0 ? "" : "lanes must be a multiple of subgroup";
+}
 
 template <class Kind>
 Result<Plan> planOf(const Token& token, Numbers numbers) {

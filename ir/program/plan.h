@@ -316,8 +316,27 @@ struct WholePlan {
   friend bool operator==(const WholePlan&, const WholePlan&) = default;
 };
 
+/// Contractions and reductions of the same rows, which stay in the memory of their workgroup from one to the next.
+struct RowChainPlan {
+  static constexpr std::string_view kName = "row_chain";
+  static constexpr graph::GroupKind kKind = graph::GroupKind::RowChain;
+  int64_t lanes = 1;           ///< invocations of a workgroup
+  int64_t rows_per_group = 1;  ///< at most `lanes`
+  int64_t subgroup = 1;        ///< invocations of a subgroup, which exchange values without workgroup memory; 1: nothing is known of them
+  int64_t tile_k = 1;          ///< of what rows are multiplied by, in workgroup memory at a time: along the inner axis
+  int64_t tile_n = 1;          ///< and across, at most `lanes`
+  static constexpr void each(auto& plan, auto&& number) {
+    number("lanes", plan.lanes, PlanNumber::PowerOfTwo);
+    number("rows_per_group", plan.rows_per_group, PlanNumber::PowerOfTwo);
+    number("subgroup", plan.subgroup, PlanNumber::Unroll);
+    number("tile_k", plan.tile_k, PlanNumber::Any);
+    number("tile_n", plan.tile_n, PlanNumber::PowerOfTwo);
+  }
+  friend bool operator==(const RowChainPlan&, const RowChainPlan&) = default;
+};
+
 using Plan = std::variant<MapPlan, StripsPlan, VectorPlan, RowsPlan, HeldRowsPlan, ColumnsPlan, ScanPlan, ScatterPlan, NaiveContractPlan,
-                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, DigitsPlan, MatrixPlan, WholePlan>;
+                          TemplatePlan, StreamPlan, TiledPlan, SplitPlan, DigitsPlan, MatrixPlan, WholePlan, RowChainPlan>;
 
 /// "rows"; of a template its name.
 std::string_view nameOf(const Plan& plan);

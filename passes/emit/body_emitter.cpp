@@ -340,6 +340,8 @@ kernel::ValueId BodyEmitter::value(graph::ValueId value, PositionId position) {
   kernel::ValueId out;
   if (inputs_.contains(value)) {
     out = loadAt(value, position);
+  } else if (const auto kept = kept_.find(value); kept != kept_.end()) {
+    out = kept->second(position);
   } else if (const auto* view = std::get_if<graph::ViewLowering>(&*node.op->lower)) {
     IndexMap map = view->map(body_, node);
     graph::ValueId source = node.operands[0];

@@ -50,10 +50,14 @@ class BodyEmitter {
   PositionId through(const graph::IndexMap& map, const graph::Shape& source, PositionId position);
   kernel::ValueId axis(PositionId position, size_t axis);
   kernel::ValueId linear(PositionId position);
+  /// Whether the position is in range by construction. One that an op computes may not be.
+  [[nodiscard]] bool isProven(PositionId position) const { return positions_[position].proven; }
 
   kernel::ValueId value(graph::ValueId value, PositionId position);
   /// From now on (until the scope ends) `value` is this kernel value at every position: a row's reduction, a contraction's sum.
   void define(graph::ValueId value, kernel::ValueId emitted);
+  /// From now on elements of `value` are what `load` gives for their positions: of a value that lies in workgroup memory.
+  void keep(graph::ValueId value, std::function<kernel::ValueId(PositionId)> load) { kept_[value] = std::move(load); }
   /// Stores result `index` of the body.
   void store(size_t index, PositionId position, kernel::ValueId emitted);
   /// Stores `values` of result `index`, which are those of neighbours from number `first` on.
@@ -185,6 +189,7 @@ class BodyEmitter {
   std::map<kernel::ValueId, Neighbour> neighbours_;
   std::map<kernel::ValueId, Multiple> multiples_;
   std::set<uint32_t> read_by_element_;
+  std::map<graph::ValueId, std::function<kernel::ValueId(PositionId)>> kept_;
   std::vector<Scope> scopes_{1};
 };
 

@@ -34,6 +34,7 @@ Result<kernel::Module> emitKernel(const program::SplitPlan& plan, const EmitQuer
 Result<kernel::Module> emitKernel(const program::DigitsPlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::WholePlan& plan, const EmitQuery& query);
 Result<kernel::Module> emitKernel(const program::MatrixPlan& plan, const EmitQuery& query);
+Result<kernel::Module> emitKernel(const program::RowChainPlan& plan, const EmitQuery& query);
 
 /// The frame of an entry point with one-dimensional workgroups.
 struct Entry {

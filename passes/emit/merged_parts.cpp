@@ -52,8 +52,8 @@ KernelFacts factsOf(const Module& module) {
 }
 
 bool isHeldUp(const Part& one, const Part& other, const DeviceProfile& profile) {
-  const auto fills = [&](const Part& part) { return part.dispatch.groups[0] > profile.parallel_units; };
-  return fills(one) && fills(other) && other.kernel->workgroup_bytes > cost::kLargeWorkgroupBytes &&
+  const auto fills = [&](const Part& part, double share) { return part.dispatch.groups[0] > share * profile.parallel_units; };
+  return fills(one, 1) && fills(other, cost::kNearlyEvery) && other.kernel->workgroup_bytes > cost::kLargeWorkgroupBytes &&
          2 * one.kernel->workgroup_bytes < other.kernel->workgroup_bytes;
 }
 

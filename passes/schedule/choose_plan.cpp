@@ -35,6 +35,8 @@ Result<PlanChoice> choosePlan(const PlanQuery& query) {
       return chooseContract(query);
     case GroupKind::Template:
       return chooseTemplate(query);
+    case GroupKind::RowChain:
+      return chooseRowChain(query);
   }
   internalError("a group has a kind that does not exist");
 }

@@ -15,6 +15,7 @@ Result<PlanChoice> chooseScan(const PlanQuery& query);
 Result<PlanChoice> chooseScatter(const PlanQuery& query);
 Result<PlanChoice> chooseContract(const PlanQuery& query);
 Result<PlanChoice> chooseTemplate(const PlanQuery& query);
+Result<PlanChoice> chooseRowChain(const PlanQuery& query);
 
 /// The number of a template's plan by which an invocation has its results in pairs of neighbours, and stores words of them.
 inline constexpr std::string_view kContractPairs = "pairs";

@@ -43,7 +43,7 @@ bool readAtOwnPosition(const Graph& graph, const std::vector<NodeId>& nodes, std
 namespace {
 
 /// Each element of a result is stored once, by the invocation that read the operands' elements at its position: maps and the epilogues of
-/// contractions.
+/// contractions. Not a chain, which may read an operand again after it stored a result.
 bool storesOwnElements(const Graph& body) {
   return std::all_of(body.body().nodes.begin(), body.body().nodes.end(), [&](NodeId id) {
     const Lowering& lower = *body[id].op->lower;
@@ -125,7 +125,7 @@ class Search {
       if (symbolic == nullptr) continue;
       if (ownsRows(*symbolic, dispatch->groups)) {
         visit(*dispatch, symbolic->body, command.level, readInOwnRow);
-      } else if (storesOwnElements(symbolic->body)) {
+      } else if (program::kindOf(symbolic->plan) != GroupKind::RowChain && storesOwnElements(symbolic->body)) {
         visit(*dispatch, symbolic->body, command.level,
               [](const Graph& body, ValueId input) { return readAtOwnPosition(body, body.body().nodes, {input}); });
       }

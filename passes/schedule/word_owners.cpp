@@ -37,6 +37,7 @@ bool ownsWords(const PlanQuery& query, size_t result) {
     case GroupKind::Map:
       return true;
     case GroupKind::Template:
+    case GroupKind::RowChain:
       return false;
     case GroupKind::Rows:
       return rowsOwnWords(query, result, per_word);

@@ -32,7 +32,8 @@ std::vector<Plan> plans() {
       SplitPlan{.lanes = 64, .across = 8, .block = 2, .vector = 4, .subgroup = 16},
       DigitsPlan{.lanes = 32, .lane_pieces = 2, .rounds = 3, .sub_rows = 4, .subgroups = 8, .turns = 7, .vector = 4},
       MatrixPlan{.brain = 2, .lanes = 32, .parts = 2, .sub_rows = 16, .subgroups = 4, .tile = 32, .unit = 16, .unit_m = 16, .vector = 4},
-      WholePlan{.lanes = 64, .vector = 4}};
+      WholePlan{.lanes = 64, .vector = 4},
+      RowChainPlan{.lanes = 256, .rows_per_group = 8, .subgroup = 32, .tile_k = 64, .tile_n = 32}};
 }
 
 TEST(Plan, texts_read_back_to_equal_plans) {
@@ -91,7 +92,11 @@ TEST(Plan, wrong_texts_are_refused) {
                            "tiled {across = 1, block = 3, lanes = 64, thread_rows = 1, tile = 16}",
                            "tiled {across = 1, block = 1, lanes = 64, shares = 3, thread_rows = 1, tile = 64}",
                            "tiled {across = 1, block = 1, lanes = 64, shares = 2, thread_rows = 1, tile = 16}",
-                           "tiled {across = 2, block = 1, lanes = 64, shares = 4, subgroup = 32, thread_rows = 1, tile = 64}"}) {
+                           "tiled {across = 2, block = 1, lanes = 64, shares = 4, subgroup = 32, thread_rows = 1, tile = 64}",
+                           "row_chain {lanes = 8, rows_per_group = 16, tile_k = 16, tile_n = 8}",
+                           "row_chain {lanes = 8, rows_per_group = 2, tile_k = 16, tile_n = 16}",
+                           "row_chain {lanes = 8, rows_per_group = 2, tile_k = 6, tile_n = 8}",
+                           "row_chain {lanes = 8, rows_per_group = 2, subgroup = 32, tile_k = 16, tile_n = 8}"}) {
     const Result<Plan> plan = parsed(text);
     ASSERT_FALSE(plan.ok()) << text;
     const std::string& code = plan.failure().diagnostics.front().code;
@@ -138,6 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
                       BodyCase{"product", "naive_contract {lanes = 64}", kProduct, true},
                       BodyCase{"two_products", "naive_contract {lanes = 64}", kTwoProducts, false},
                       BodyCase{"template_without_a_product", "template \"shared_tiled\" {slices = 1}", kExp, false},
+                      BodyCase{"chain", "row_chain {lanes = 8, rows_per_group = 2, tile_k = 4, tile_n = 4}", kTwoProducts, true},
+                      BodyCase{"chain_without_a_product", "row_chain {lanes = 8, rows_per_group = 2, tile_k = 4, tile_n = 4}", kSum, false},
                       BodyCase{"op_to_decompose", "map {lanes = 64}", kSoftmax, false}),
     [](const auto& info) { return std::string(info.param.name); });
 

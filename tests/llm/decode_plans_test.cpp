@@ -249,6 +249,7 @@ TEST(DecodePlans, a_chunk_of_a_prompt_keeps_no_scores) {
   const auto planned = [&](std::vector<std::string> disabled) {
     passes::CompileOptions how = onGpu();
     how.disabled = std::move(disabled);
+    how.disabled.emplace_back("chainRows");  // so small a model's products would be in few kernels either way
     return passes::compile(detail::withoutCaptures(traced(config, options, options.chunk)), how).orThrow();
   };
   const auto largest = [](const passes::Compiled& compiled) {

@@ -17,6 +17,7 @@
 #include "frontend/train/templates.h"
 #include "passes/pipeline.h"
 #include "passes/visits.h"
+#include "tests/passes/gpu_profile.h"
 
 namespace {
 
@@ -59,8 +60,8 @@ const DeepModel kMlp{"mlp", 100, 400}, kTransformer{"transformer", 16, 64}, kGru
 constexpr double kMost = 5.5, kMostInTree = 7;
 
 struct Settings {
-  std::string profile = "portable";
-  bool frozen = false;  ///< every second parameter
+  std::string profile = "portable";  ///< or "gpu", a large one
+  bool frozen = false;               ///< every second parameter
   uint64_t memory_limit = 0;
 };
 
@@ -71,7 +72,7 @@ graph::Graph traced(const std::string& model, int64_t size) {
 
 passes::CompileOptions optionsFor(const graph::Graph& graph, const Settings& settings) {
   passes::CompileOptions options;
-  options.profile = program::findProfile(settings.profile).orThrow();
+  options.profile = settings.profile == "gpu" ? gpuProfile() : program::findProfile(settings.profile).orThrow();
   options.optimizer = detail::optimizerConfig(adam({.lr = 0.001}), graph.parameters);
   for (size_t i = 0; settings.frozen && i < graph.parameters.size(); i += 2)
     options.optimizer->parameters[graph.parameters[i].name].frozen = true;
@@ -123,6 +124,10 @@ TEST(DeepModels, work_and_memory_grow_with_the_model) {
 }
 
 TEST(DeepModels, work_grows_with_the_model_where_kernels_bind_many_tensors) { expectLinear(kGru, {.profile = "cpu"}); }
+
+TEST(DeepModels, work_grows_with_the_model_where_rows_chain) {
+  for (const DeepModel& model : {kMlp, kTransformer}) expectLinear(model, {.profile = "gpu"});
+}
 
 TEST(DeepModels, work_grows_with_the_model_where_a_buffer_has_one_use_at_a_time) { expectLinear(kMlp, {.profile = "webgpu_default"}); }
 

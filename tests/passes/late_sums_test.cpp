@@ -26,6 +26,7 @@ Plan planned(graph::Builder& b) {
   passes::CompileOptions options;
   options.profile = gpuProfile();
   options.profile.parallel_units = 132;
+  options.disabled = {"chainRows"};  // which would make these small products in one kernel
   options.templates = detail::templateSource();
   const auto program = std::get<program::Program>(passes::compileTo(passes::Stage::Scheduled, b.graph(), options).orThrow());
   return {program.levelCount(), program.commands.size()};

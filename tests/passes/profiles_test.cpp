@@ -12,6 +12,7 @@
 #include "frontend/trace/trace.h"
 #include "frontend/train/session.h"
 #include "frontend/train/templates.h"
+#include "tests/passes/gpu_profile.h"
 
 namespace lockstep {
 namespace {
@@ -85,6 +86,21 @@ Sample cnn(int64_t batch) {
   return sample;
 }
 
+/// A recurrent layer over five steps, which is a loop each way.
+Sample recurrent() {
+  Sample sample;
+  sample.inputs = {{"x", f32(8, 5, 64)}, {"y", f32(8, 5, 64)}};
+  for (size_t i = 0; i < size_t{8} * 5 * 64; ++i) {
+    sample.sine.x.push_back(static_cast<float>(i * 7919 % 256) / 256);
+    sample.sine.y.push_back(static_cast<float>(i * 104729 % 256) / 256);
+  }
+  struct Model : Module {
+    nn::GRU gru{*this, "gru", 64, 64};
+  };
+  trace(sample, Model(), [](const Model& model, const Inputs& in) { return mean(square(model.gru(in["x"]).y - in["y"])); });
+  return sample;
+}
+
 program::DeviceProfile profileNamed(const std::string& name) { return program::findProfile(name).orThrow(); }
 
 passes::Compiled compileFor(const Sample& sample, const std::string& profile, uint64_t memory_limit = 0,
@@ -103,10 +119,12 @@ struct Trained {
 };
 
 /// Two steps on a device, planned as for `profile`.
-Trained train(const char* selector, const Sample& sample, const char* profile, uint64_t memory_limit = 0) {
+Trained train(const char* selector, const Sample& sample, const program::DeviceProfile& profile, uint64_t memory_limit = 0,
+              std::vector<std::string> disabled = {}) {
   detail::Device device = detail::openChosenDevice(selector);
-  device.chosen.info.profile = profileNamed(profile);
+  device.chosen.info.profile = profile;
   passes::CompileOptions options;
+  options.disabled = std::move(disabled);
   options.optimizer = sample.optimizer;
   options.memory_limit = memory_limit;
   auto states = std::make_shared<detail::States>(std::move(device));
@@ -119,8 +137,13 @@ Trained train(const char* selector, const Sample& sample, const char* profile, u
     std::vector<std::byte> arena = session.run(std::move(input));
     trained.losses.push_back(session.outputs(arena, graph::OutputKind::Loss).front().floats().front());
   }
+  for (const Finding& finding : *states->device().findings) ADD_FAILURE() << toString(finding.diagnostic);
   trained.parameters = states->readFloats(passes::kParameterState);
   return trained;
+}
+
+Trained train(const char* selector, const Sample& sample, const char* profile, uint64_t memory_limit = 0) {
+  return train(selector, sample, profileNamed(profile), memory_limit);
 }
 
 void expectSameBits(const Trained& a, const Trained& b) {
@@ -227,6 +250,20 @@ TEST_P(ProfilesOnDevices, memory_limit_trades_levels_for_bytes) {
   EXPECT_GT(limited.levels, free.levels);
   EXPECT_EQ(limited.dispatches, free.dispatches);
   expectSameBits(train(GetParam(), sample, "portable", limit), train(GetParam(), sample, "portable"));
+}
+
+// Not on drivers of CPUs, which compile such kernels for half a minute.
+TEST(Profiles, chains_of_rows_train_as_kernels_of_their_own) {
+  program::DeviceProfile profile = gpuProfile();
+  for (const Sample& sample : {addition(), recurrent()}) {
+    const Trained chained = train("sanitizer:race,memory", sample, profile), apart = train("reference", sample, profile, 0, {"chainRows"});
+    EXPECT_NE(chained.parameters, apart.parameters) << "their sums have another order";
+    for (size_t step = 0; step < apart.losses.size(); ++step) EXPECT_NEAR(chained.losses[step], apart.losses[step], 1e-5);
+    ASSERT_EQ(chained.parameters.size(), apart.parameters.size());
+    double sum = 0;
+    for (size_t i = 0; i < apart.parameters.size(); ++i) sum += std::abs(chained.parameters[i] - apart.parameters[i]);
+    EXPECT_LE(sum / static_cast<double>(apart.parameters.size()), 1e-5);
+  }
 }
 
 }  // namespace

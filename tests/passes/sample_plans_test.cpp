@@ -7,6 +7,7 @@
 
 #include "backends/reference/bytecode.h"
 #include "backends/reference/reference.h"
+#include "examples/models/deep_models.h"
 #include "examples/models/samples.h"
 #include "frontend/optim/settings.h"
 #include "frontend/trace/trace_function.h"
@@ -14,6 +15,7 @@
 #include "ir/program/profile.h"
 #include "passes/pipeline.h"
 #include "tests/generated_text.h"
+#include "tests/passes/gpu_profile.h"
 
 namespace lockstep {
 namespace {
@@ -31,10 +33,12 @@ constexpr Peer kPeers[] = {
     {"pokeformer", 639, 133, 9.91}, {"makemore", 931, 132, 13.22}, {"transformer", 933, 136, 23.28},
 };
 
-passes::Compiled compiled(const examples::SampleProgram& sample, const program::DeviceProfile& profile) {
+passes::Compiled compiled(const examples::SampleProgram& sample, const program::DeviceProfile& profile,
+                          std::vector<std::string> disabled = {}) {
   graph::Graph graph = detail::traceFunction(sample.model.get(), sample.inputs, sample.loss, graph::OutputKind::Loss, Where::current());
   passes::CompileOptions options;
   options.profile = profile;
+  options.disabled = std::move(disabled);
   options.optimizer = detail::optimizerConfig(sample.optimizer, graph.parameters);
   options.templates = detail::templateSource();
   return passes::compile(std::move(graph), options).orThrow();
@@ -55,6 +59,22 @@ TEST(SamplePlans, keep_their_limits_and_table_golden) {
   testing::expectGeneratedText(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "docs/samples.md", table);
 }
 
+TEST(SamplePlans, a_gpt_of_real_size_has_no_chains) {
+  program::DeviceProfile profile = gpuProfile();
+  profile.parallel_units = 132;
+  const auto planned = [&](std::vector<std::string> disabled) {
+    const examples::DeepCase gpt = examples::deepCase("gpt", 2);
+    passes::CompileOptions options;
+    options.profile = profile;
+    options.disabled = std::move(disabled);
+    graph::Graph graph = detail::traceFunction(gpt.model.get(), gpt.inputs, gpt.loss, graph::OutputKind::Loss, Where::current());
+    options.optimizer = detail::optimizerConfig(adamw({.lr = 1e-3}), graph.parameters);
+    options.templates = detail::templateSource();
+    return print(std::get<program::Program>(passes::compileTo(passes::Stage::Scheduled, std::move(graph), options).orThrow()));
+  };
+  EXPECT_EQ(planned({}), planned({"chainRows"}));
+}
+
 // The reference would run them on one thread.
 TEST(SamplePlans, kernels_of_many_workgroups_need_no_order_of_them) {
   for (const examples::SampleProgram& sample : examples::samplePrograms()) {
@@ -65,6 +85,32 @@ TEST(SamplePlans, kernels_of_many_workgroups_need_no_order_of_them) {
       const program::Kernel& kernel = program[dispatch->kernel];
       EXPECT_FALSE(reference::decode(std::get<kernel::Module>(kernel.code)).orThrow().in_order) << sample.name << " " << kernel.name;
     }
+  }
+}
+
+/// What each sample takes at most on a large GPU, where a level costs more than what small products do in it. "Apart" is what it would
+/// take without chains of rows.
+struct OnGpu {
+  std::string_view sample;
+  uint32_t dispatches, levels, levels_apart;
+};
+constexpr OnGpu kOnGpu[] = {
+    {"mlp-sin", 5, 3, 7},       {"kan-tiny", 9, 6, 10},   {"nerf-tiny", 6, 4, 11},
+    {"cartpole", 6, 4, 7},      {"tic-tac-toe", 4, 3, 8}, {"digit-canvas", 8, 7, 10},
+    {"mnist-cnn", 21, 14, 17},  {"vae", 16, 11, 19},      {"flow-matching-tiny", 27, 15, 15},
+    {"pokeformer", 21, 16, 41}, {"makemore", 24, 17, 51}, {"transformer", 31, 17, 51},
+};
+
+TEST(SamplePlans, take_few_levels_on_a_large_gpu) {
+  program::DeviceProfile profile = gpuProfile();
+  profile.parallel_units = 132;
+  for (const examples::SampleProgram& sample : examples::samplePrograms()) {
+    const OnGpu* wanted = std::ranges::find(kOnGpu, sample.name, &OnGpu::sample);
+    ASSERT_NE(wanted, std::end(kOnGpu)) << sample.name;
+    const passes::PlanSummary plan = compiled(sample, profile).plan, apart = compiled(sample, profile, {"chainRows"}).plan;
+    EXPECT_LE(plan.dispatches, wanted->dispatches) << sample.name;
+    EXPECT_LE(plan.levels, wanted->levels) << sample.name;
+    EXPECT_LE(apart.levels, wanted->levels_apart) << sample.name;
   }
 }
 
