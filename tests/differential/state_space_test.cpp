@@ -16,6 +16,7 @@
 #include "passes/graph/grad.h"
 #include "passes/pipeline.h"
 #include "tests/differential/compare.h"
+#include "tests/differential/matrix_devices.h"
 #include "tests/differential/traced_inputs.h"
 #include "tests/ir/ops/op_case.h"
 #include "tests/passes/gpu_profile.h"
@@ -253,6 +254,43 @@ TEST(ScansTwice, give_the_same_bits) {
       expectEqualBits(runGraph(model.builder.graph(), model.leaves, options), first, device);
     }
   }
+}
+
+/// Whether the product that makes y runs by a template.
+bool readsBy(std::string_view name, const graph::Graph& graph, const program::DeviceProfile& profile) {
+  passes::CompileOptions options;
+  options.profile = profile;
+  options.templates = detail::templateSource();
+  const passes::Compiled compiled = passes::compile(graph, options).orThrow();
+  return std::ranges::any_of(compiled.program.commands, [&](const program::Command& command) {
+    const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+    if (dispatch == nullptr || command.label.find("where") == std::string::npos) return false;
+    return std::get<kernel::Module>(compiled.program[dispatch->kernel].code).name == name;
+  });
+}
+
+/// Large enough for tiles of quads, and for matrix units: the rows of steps and of states after them are loaded by four.
+TEST(LargeScans, products_by_quads_and_by_matrix_units) {
+  Model model({Kind::Dual, 250, 64}, 1, 32, 64);
+  const graph::Graph& graph = model.builder.graph();
+  GraphRunOptions options{.gradients = true, .wrt = model.names};
+  std::vector<graph::Tensor> want = runGraph(graph, model.leaves, options);
+  want.erase(want.begin());
+  const auto check = [&](const std::string& name, const detail::Device& device, const std::string& what) {
+    EXPECT_TRUE(readsBy(what, graph, device.chosen.info.profile)) << name;
+    options.device = name;
+    options.opened = &device;
+    std::vector<graph::Tensor> got = runGraph(graph, model.leaves, options);
+    got.erase(got.begin());  // the loss: a sum that cancels
+    expectClose(got, want, 2e-5, name + " by " + what);
+  };
+  for (const std::string& device : devicesUnderTest()) {
+    detail::Device gpu = asGpu(*openedDevice(device));
+    gpu.chosen.info.profile.matrix_f16 = gpu.chosen.info.profile.matrix_bf16 = {};
+    gpu.chosen.info.profile.parallel_units = 1;
+    check(device, gpu, "quad_tiled");
+  }
+  for (const std::string& device : devicesWithMatrices()) check(device, withUnits(*openedDevice(device), 1), "matrix_tiled");
 }
 
 /// Bytes of the workspace of so many scans, each of what the one before it gives, with their gradients.
