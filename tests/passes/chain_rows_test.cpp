@@ -241,6 +241,24 @@ TEST(ChainRows, a_large_product_does_not_wait_for_small_ones) {
   EXPECT_EQ(planned(b.graph(), options), (Plan{3, 1})) << "the first product with the norm, then all others, then the sum of parts";
 }
 
+TEST(ChainRows, a_text_whose_rows_need_others_is_refused) {
+  const std::string text = R"(lockstep.graph 1
+graph {
+  %x: f32[4,4] = input {dtype = f32, name = "x", shape = [4, 4]}
+  %y: f32[4,4] = group %x {kind = "row_chain"} {
+    %a: f32[4,4] = matmul %x, %x
+    %t: f32[4,4] = permute %a {permutation = [1, 0]}
+    %b: f32[4,4] = matmul %t, %x
+    yield %b
+  }
+  output result "y" %y
+}
+)";
+  const auto form = passes::runPasses(passes::parseForm(text, "text").orThrow(), {"schedule"}, optionsFor(profileWith(132)));
+  ASSERT_FALSE(form.ok());
+  EXPECT_EQ(form.failure().diagnostics.front().code, "schedule.group");
+}
+
 TEST(ChainRows, needs_bindings_and_memory) {
   const Graph graph = network({});
   program::DeviceProfile few = profileWith(132);
