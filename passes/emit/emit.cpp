@@ -122,14 +122,14 @@ bool storesInPlace(const BodyBindings& bindings) {
   });
 }
 
-void awaitRowReads(kernel::Builder& b, const EmitQuery& query, int64_t lanes) {
+void awaitRowReads(kernel::Builder& b, const EmitQuery& query, int64_t lanes, bool reads_others) {
   if (lanes == 1 || !storesInPlace(query.bindings)) return;
-  // What reductions read has been read before their barriers; an element that is picked out of the row may not have been.
+  // An element that is picked out of the row is another lane's. The barriers of reductions are of workgroup memory alone.
   const auto picks = [&](graph::NodeId id) {
     const auto* element = std::get_if<graph::ElementLowering>(&*query.body[id].op->lower);
     return element != nullptr && element->within_row != nullptr;
   };
-  if (std::ranges::any_of(query.body.body().nodes, picks)) b.makeVoid(kernel::Op::StorageBarrier);
+  if (reads_others || std::ranges::any_of(query.body.body().nodes, picks)) b.makeVoid(kernel::Op::StorageBarrier);
 }
 
 void forRange(kernel::Builder& b, kernel::ValueId begin, kernel::ValueId end, int64_t step, int64_t unroll, const std::string& name,

@@ -127,7 +127,8 @@ class HeldRows {
     }
     addToSums();
     storeRowResults();
-    if (!phases_.full_results.empty()) awaitRowReads(b_, query_, plan_.lanes);
+    if (!phases_.full_results.empty())
+      awaitRowReads(b_, query_, plan_.lanes, valid_.valid() || plan_.lanes * plan_.width > phases_.columns);
     for (const Slot& slot : slots_) storeFullResults(slot);
   }
 
@@ -184,8 +185,10 @@ class HeldRows {
     for (int64_t i = 0; i < plan_.per_lane; ++i) {
       Slot slot;
       kernel::ValueId place = i == 0 ? lane_ : b_.make(Op::Add, {lane_, b_.u32(unsigned32(i * plan_.lanes))});
-      if ((i + 1) * plan_.lanes > places) {  // what is beyond the end repeats the last elements and is not used
+      if ((i + 1) * plan_.lanes > places) {  // what is beyond the end repeats other elements and is not used
         slot.inside = b_.make(Op::Lt, {place, b_.u32(unsigned32(places))});
+        // Nobody else stores the lane's own first elements in place.
+        if (i > 0 && storesInPlace(query_.bindings)) place = b_.make(Op::Select, {lane_, place, slot.inside});
         place = b_.make(Op::Min, {place, b_.u32(unsigned32(places - 1))});
       }
       slot.columns = plan_.width == 1 ? std::vector{place} : emitter_.neighbours(place, plan_.width, plan_.width);

@@ -123,7 +123,7 @@ struct State {
       }
     }
     if (phases.full_results.empty()) return;
-    awaitRowReads(b, query, lanes);
+    awaitRowReads(b, query, lanes, phases.rows % rows_per_group != 0 || phases.wordElements(body) > 1);
     auto storeFull = [&] {
       if (const int64_t width = phases.wordElements(body); width > 1) return storeWords(width);
       overRow([&](kernel::ValueId column) {

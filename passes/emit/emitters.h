@@ -57,8 +57,8 @@ void forRange(kernel::Builder& builder, kernel::ValueId begin, kernel::ValueId e
 bool storesInPlace(const BodyBindings& bindings);
 
 /// Before the elements of rows are stored in the bytes of an operand: all invocations have read what they need of it for values of the
-/// rows.
-void awaitRowReads(kernel::Builder& builder, const EmitQuery& query, int64_t lanes);
+/// rows, and for reductions where `reads_others`: where some of them read elements that others store.
+void awaitRowReads(kernel::Builder& builder, const EmitQuery& query, int64_t lanes, bool reads_others);
 
 /// The start of an accumulator: the neutral element of a reduction over elements of this type.
 kernel::ValueId neutralOf(kernel::Builder& builder, const graph::ReduceLowering& reduce, graph::DType dtype);

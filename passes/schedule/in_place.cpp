@@ -80,6 +80,8 @@ bool ownsRows(const SymbolicKernel& kernel, const std::array<uint32_t, 3>& group
 /// stored.
 bool readInOwnRow(const Graph& body, ValueId input) {
   const ReduceSpace space = reduceSpace(body);
+  // All lanes of a row read what has one element for it, and one of them stores a value of the row.
+  if (space.length > 1 && body.shapeOf(input).elementCount() <= space.results) return false;
   std::set<ValueId> elements{input}, rows;
   const auto any = [](std::span<const ValueId> operands, const std::set<ValueId>& values) {
     return std::ranges::any_of(operands, [&](ValueId operand) { return values.contains(operand); });

@@ -10,6 +10,7 @@
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
 #include "tests/differential/compare.h"
+#include "tests/passes/gpu_profile.h"
 #include "tests/passes/profiled_device.h"
 
 namespace lockstep {
@@ -62,6 +63,24 @@ Graph pickedElsewhere(const Sizes& sizes) {
   return b.take();
 }
 
+/// A factor per row that all lanes of the row read after its sum, where one of them stores a value per row. With `spreads` it goes into all
+/// elements, too.
+Graph factorPerRow(const Sizes& sizes, bool spreads) {
+  Builder b;
+  const ValueId x = input(b, "x", DType::F32, {sizes.rows, kInner}), w = input(b, "w", DType::F32, {kInner, sizes.classes});
+  const ValueId other = input(b, "other", DType::F32, {kInner, 5});
+  const ValueId rows = b.make("sigmoid", {b.make("matmul", {x, w})});
+  const ValueId factor = b.sum(b.make("sigmoid", {b.make("matmul", {x, other})}), 1, true);
+  const ValueId scaled = b.mul(b.mul(b.sum(rows, 1, true), 1.0 / static_cast<double>(sizes.classes)), factor);
+  ValueId all = b.make("roll", {scaled}, {{"axis", int64_t{0}}, {"shift", int64_t{1}}});
+  if (spreads) {
+    const Shape shape(b.shapeOf(rows));
+    all = b.mul(b.make("sigmoid", {b.mul(rows, b.broadcastTo(scaled, shape))}), b.broadcastTo(all, shape));
+  }
+  b.output(OutputKind::Loss, "loss", b.sum(b.sum(all, 1, false), 0, false));
+  return b.take();
+}
+
 LeafValues leavesOf(const Graph& graph, int64_t classes) {
   LeafValues leaves;
   for (const NodeId id : graph.body().nodes) {
@@ -107,7 +126,8 @@ TEST(InPlaceRows, are_right) {
     if (!chooseDevice(device).ok()) continue;
     const detail::Device own = detail::openChosenDevice(device), portable = portableDevice(device);
     for (const Sizes& sizes : kSizes) {
-      for (const auto& graph : {classifier(sizes), pickedForAll(sizes), pickedElsewhere({0, std::min<int64_t>(sizes.classes, 131)})}) {
+      for (const auto& graph : {classifier(sizes), factorPerRow(sizes, true), pickedForAll(sizes),
+                                pickedElsewhere({0, std::min<int64_t>(sizes.classes, 131)})}) {
         const LeafValues leaves = leavesOf(graph, std::min<int64_t>(sizes.classes, 131));
         const std::vector<Tensor> want = runGraph(graph, leaves, {.gradients = true, .wrt = {"w", "x"}});
         for (const detail::Device* opened : {&own, &portable}) {
@@ -120,16 +140,22 @@ TEST(InPlaceRows, are_right) {
   }
 }
 
-/// One lane picks the logit of the class while others are ready to store gradients; surplus rows of a workgroup repeat the last one.
+/// One lane picks the logit of the class while others are ready to store gradients, or stores a value of the row; surplus rows of a
+/// workgroup repeat the last one.
 TEST(InPlaceRows, have_no_race) {
-  for (const char* profile : {"portable", "cpu"}) {
-    const detail::Device device = profiledDevice("sanitizer:race,memory", program::findProfile(profile).orThrow());
-    for (const Sizes& sizes : {kSizes[0], kSizes[1], kSizes[2], Sizes{67, 9}}) {
-      const Graph graph = classifier(sizes);
-      (void)runGraph(graph, leavesOf(graph, sizes.classes),
-                     {.device = "sanitizer:race,memory", .opened = &device, .gradients = true, .wrt = {"w"}});
+  for (program::DeviceProfile profile : {program::findProfile("portable").orThrow(), program::findProfile("cpu").orThrow(), gpuProfile()}) {
+    profile.max_workgroup_bytes = 32768;
+    const detail::Device device = profiledDevice("sanitizer:race,memory", profile);
+    for (const Sizes& sizes : {kSizes[0], kSizes[1], kSizes[2], Sizes{67, 9}, Sizes{512, 64}}) {
+      for (const Graph& graph : {classifier(sizes), factorPerRow(sizes, true), factorPerRow(sizes, false)}) {
+        for (const bool gradients : {false, true}) {
+          (void)runGraph(
+              graph, leavesOf(graph, sizes.classes),
+              {.device = "sanitizer:race,memory", .opened = &device, .gradients = gradients, .wrt = {"w"}, .disable = {"chainRows"}});
+        }
+      }
     }
-    for (const Finding& finding : *device.findings) ADD_FAILURE() << profile << " " << toString(finding);
+    for (const Finding& finding : *device.findings) ADD_FAILURE() << profile.name << " " << toString(finding);
   }
 }
 
