@@ -467,6 +467,14 @@ std::vector<PassInfo> listPasses() {
   return out;
 }
 
+std::vector<PassInfo> listPasses(const CompileOptions& options) {
+  std::vector<PassInfo> out;
+  for (const Pass& pass : kPasses) {
+    if (pass.applies == nullptr || pass.applies(options)) out.push_back(pass.info);
+  }
+  return out;
+}
+
 Result<Program> runRemainingPasses(Program program, const CompileOptions& options) {
   Stage stage = stageOf(program);
   if (stage >= Stage::Emitted) return program;

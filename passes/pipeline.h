@@ -96,6 +96,8 @@ struct PassInfo {
   Disabling disabling = Disabling::Refused;
 };
 std::vector<PassInfo> listPasses();
+/// Those that compile() runs with these options, whatever they disable: some are for GPUs, or for mixed precision.
+std::vector<PassInfo> listPasses(const CompileOptions& options);
 
 /// Runs passes by name (for `lockstep opt` and tests), without validation in between. Fails on an unknown name (pipeline.pass) and on a
 /// form that is not at a stage that the pass takes (pipeline.stage).

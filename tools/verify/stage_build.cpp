@@ -20,10 +20,10 @@ using passes::Stage;
 constexpr std::string_view kKernelPasses = "kernels";
 constexpr std::string_view kFuse = "fuse";
 
-/// The rows of the pipeline that follow a stage, in their order.
-std::vector<PassInfo> rowsAfter(Stage stage) {
+/// Those of these rows of the pipeline that follow a stage, in their order.
+std::vector<PassInfo> rowsAfter(Stage stage, const std::vector<PassInfo>& all) {
   std::vector<PassInfo> rows;
-  for (const PassInfo& row : passes::listPasses()) {
+  for (const PassInfo& row : all) {
     if (!row.before.has(stage)) continue;
     rows.push_back(row);
     stage = row.after;
@@ -54,7 +54,7 @@ Result<Stage> stageOf(const Form& form) {
 
 std::vector<std::string> optionalPassesAfter(Stage stage) {
   std::vector<std::string> names;
-  for (const PassInfo& row : rowsAfter(stage)) {
+  for (const PassInfo& row : rowsAfter(stage, passes::listPasses())) {
     if (row.disabling != passes::Disabling::Refused && row.name != kKernelPasses) names.emplace_back(row.name);
   }
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) names.emplace_back(pass.name);
@@ -64,10 +64,12 @@ std::vector<std::string> optionalPassesAfter(Stage stage) {
 Result<BuiltProgram> buildFrom(const Form& form, passes::CompileOptions options, const PassChoice& choice) {
   options.templates = detail::templateSource();
   options.disabled = choice.disabled;
+  // A form does not say whether it is of mixed precision. The passes for that change nothing else.
+  if (!options.low) options.low = graph::DType::BF16;
   LS_TRY(const Stage stage, stageOf(form));
   BuiltProgram built;
   Form next = form;
-  for (const PassInfo& row : rowsAfter(stage)) {
+  for (const PassInfo& row : rowsAfter(stage, passes::listPasses(options))) {
     const bool off = std::ranges::find(choice.disabled, row.name) != choice.disabled.end();
     if (off && row.disabling == passes::Disabling::LeavesOut) continue;
     if (row.name == "schedule") built.grouped = std::get<graph::Graph>(next);

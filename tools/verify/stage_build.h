@@ -34,7 +34,7 @@ Result<passes::Stage> stageOf(const passes::Form& form);
 /// The optional passes that a stage still lacks, kernel passes one by one, in the order of the pipeline.
 std::vector<std::string> optionalPassesAfter(passes::Stage stage);
 
-/// Runs the passes that the form lacks, with the profile and the measured plans of `options`. Codes of the passes.
+/// Runs the passes that the form lacks and the profile takes, with the profile and the measured plans of `options`. Codes of the passes.
 Result<BuiltProgram> buildFrom(const passes::Form& form, passes::CompileOptions options, const PassChoice& choice);
 
 }  // namespace lockstep::tools
