@@ -303,6 +303,7 @@ inline constexpr int64_t kStayingGroupsPerUnit = 2, kMostStayingGroupsPerUnit = 
 inline constexpr int64_t kLeastRowsOfStaying = 4, kMostHeldColumns = 8192;
 /// Elements of a row per lane there: the sums take registers too.
 inline constexpr int64_t kHeldBesideSums = 8;
+
 // Chains of rows (chainRows).
 
 /// Rows of a workgroup at most: a power of two that leaves one workgroup for each unit. With more the device is full anyway, and levels are

@@ -63,24 +63,13 @@ class Chains {
     return std::move(chains_);
   }
 
-  /// What a view outside of groups shows element by element.
-  [[nodiscard]] ValueId unviewed(ValueId value) const {
-    while (isView(graph_, value)) {
-      const Node& node = graph_.definition(value);
-      const IndexMap map = std::get<ViewLowering>(*node.op->lower).map(graph_, node);
-      if (!isLinearIdentity(map, graph_.shapeOf(value), graph_.shapeOf(node.operands[0]))) break;
-      value = node.operands[0];
-    }
-    return value;
-  }
-
   /// Whether a value is read by something else than these groups.
   [[nodiscard]] bool isReadElsewhere(ValueId value, const std::vector<NodeId>& groups) const {
     if (is_output_[value.index()]) return true;
     return std::ranges::any_of(users_[value.index()], [&](NodeId user) {
       if (std::ranges::find(groups, user) != groups.end()) return false;
       const ValueId shown = graph_[user].results.front();
-      return !(isView(graph_, shown) && unviewed(shown) != shown) || isReadElsewhere(shown, groups);
+      return !(isView(graph_, shown) && throughShapes(graph_, shown) != shown) || isReadElsewhere(shown, groups);
     });
   }
 
@@ -137,7 +126,7 @@ class Chains {
     std::set<size_t> sources;
     for (const ValueId operand : graph_[group.members.front()].operands) {
       if (levelOf(operand) < level) continue;
-      const auto found = chain_of_.find(graph_[unviewed(operand)].node);
+      const auto found = chain_of_.find(graph_[throughShapes(graph_, operand)].node);
       if (found == chain_of_.end()) return false;
       // Whoever reads what a source makes waits for the whole chain. A large product that does not need the group would gain nothing.
       if (!std::ranges::includes(group.readers, chains_[found->second].readers)) return false;
@@ -190,7 +179,7 @@ class Chains {
       for (const ValueId operand : group.operands) {
         if (inside.contains(operand)) continue;
         const TensorType& type = graph_.typeOf(operand);
-        const auto shown = inside.find(unviewed(operand));
+        const auto shown = inside.find(throughShapes(graph_, operand));
         inside[operand] =
             shown != inside.end()
                 ? builder.reshape(shown->second, type.shape)
@@ -224,22 +213,6 @@ class Chains {
   std::vector<Chain> chains_;
 };
 
-/// A new node of the region: `source` in the shape of `like`.
-ValueId viewInside(Graph& graph, std::vector<NodeId>& nodes, ValueId like, ValueId source) {
-  const NodeId id(graph.nodes.size());
-  const ValueId made(graph.values.size());
-  const TensorType type = graph.typeOf(like);
-  graph.values.push_back({type, id, 0, {}});
-  graph.nodes.push_back({.op = &op("reshape"),
-                         .operands = {source},
-                         .results = {made},
-                         .attributes = {{"shape", type.shape.extents()}},
-                         .regions = {},
-                         .location = graph.definition(like).location});
-  nodes.push_back(id);
-  return made;
-}
-
 /// Makes the chain's last member the group of all of them.
 void merge(Graph& graph, const Chains& chains, const Chain& chain) {
   std::vector<ValueId> operands, results, yields;
@@ -249,7 +222,7 @@ void merge(Graph& graph, const Chains& chains, const Chain& chain) {
     const std::vector<ValueId> wanted = graph[member].operands;
     for (const ValueId operand : wanted) {
       if (inside.contains(operand)) continue;
-      const auto shown = inside.find(chains.unviewed(operand));
+      const auto shown = inside.find(throughShapes(graph, operand));
       if (shown == inside.end()) operands.push_back(operand);
       inside[operand] = shown == inside.end() ? operand : viewInside(graph, nodes, operand, shown->second);
     }

@@ -50,17 +50,6 @@ Space rowsOf(const Graph& graph, NodeId group) {
   return {phases.rows, phases.columns};
 }
 
-/// What a value shows of another one outside of groups, element by element: a state that was reshaped.
-ValueId unviewed(const Graph& graph, ValueId value) {
-  while (isView(graph, value)) {
-    const Node& node = graph.definition(value);
-    const IndexMap map = std::get<ViewLowering>(*node.op->lower).map(graph, node);
-    if (!isLinearIdentity(map, graph.shapeOf(value), graph.shapeOf(node.operands[0]))) break;
-    value = node.operands[0];
-  }
-  return value;
-}
-
 /// Both groups as one at the place of `rows`; nothing where `columns` needs what is made after it, or where the parts are too many for a
 /// kernel or not kept in registers.
 class Join {
@@ -81,8 +70,8 @@ class Join {
     };
     for (const ValueId operand : other.operands) {
       if (isKnown(operand)) continue;
-      if (const ValueId source = unviewed(graph_, operand); isKnown(source)) {
-        inside[operand] = viewInside(out, region, operand, inside.contains(source) ? inside.at(source) : source);
+      if (const ValueId source = throughShapes(graph_, operand); isKnown(source)) {
+        inside[operand] = viewInside(out, out.regions[region.index()].nodes, operand, inside.contains(source) ? inside.at(source) : source);
       } else {
         merged.operands.push_back(operand);
       }
@@ -114,22 +103,6 @@ class Join {
   }
 
  private:
-  /// A new node of the region: `source` in the shape of `like`.
-  static ValueId viewInside(Graph& out, RegionId region, ValueId like, ValueId source) {
-    const NodeId id(out.nodes.size());
-    const ValueId made(out.values.size());
-    const TensorType type = out.typeOf(like);
-    out.values.push_back({type, id, 0, {}});
-    out.nodes.push_back({.op = &op("reshape"),
-                         .operands = {source},
-                         .results = {made},
-                         .attributes = {{"shape", type.shape.extents()}},
-                         .regions = {},
-                         .location = out.definition(like).location});
-    out.regions[region.index()].nodes.push_back(id);
-    return made;
-  }
-
   /// Whether all that the columns read is made by the rows or before them.
   [[nodiscard]] bool comesInTime() const {
     std::set<NodeId> before;
@@ -138,7 +111,7 @@ class Join {
       if (id == rows_) break;
     }
     return std::ranges::all_of(graph_[columns_].operands,
-                               [&](ValueId operand) { return before.contains(graph_[unviewed(graph_, operand)].node); });
+                               [&](ValueId operand) { return before.contains(graph_[throughShapes(graph_, operand)].node); });
   }
 
   /// Results of both that others read.
@@ -172,7 +145,7 @@ std::vector<NodeId> candidates(const Graph& graph, NodeId columns, const Space& 
     std::set<ValueId> known(graph[id].operands.begin(), graph[id].operands.end());
     known.insert(graph[id].results.begin(), graph[id].results.end());
     const int64_t shared = std::ranges::count_if(graph[columns].operands, [&](ValueId operand) {
-      return known.contains(unviewed(graph, operand)) && graph.shapeOf(operand).elementCount() == space.rows * space.columns;
+      return known.contains(throughShapes(graph, operand)) && graph.shapeOf(operand).elementCount() == space.rows * space.columns;
     });
     if (shared > 0 && rowsOf(graph, id) == space) found.emplace_back(shared, id);
   }

@@ -90,6 +90,32 @@ ViewedValue throughWidened(const Graph& graph, ValueId value) {
   return viewed;
 }
 
+ValueId throughShapes(const Graph& graph, ValueId value) {
+  for (;;) {
+    const Node& node = graph.definition(value);
+    const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
+    if (view == nullptr) return value;
+    const Shape &shape = graph.shapeOf(value), &source = graph.shapeOf(node.operands[0]);
+    if (shape.elementCount() != source.elementCount() || !isLinearIdentity(view->map(graph, node), shape, source)) return value;
+    value = node.operands[0];
+  }
+}
+
+ValueId viewInside(Graph& graph, std::vector<NodeId>& nodes, ValueId like, ValueId source) {
+  const NodeId id(graph.nodes.size());
+  const ValueId made(graph.values.size());
+  const TensorType type = graph.typeOf(like);
+  graph.values.push_back({type, id, 0, {}});
+  graph.nodes.push_back({.op = &op("reshape"),
+                         .operands = {source},
+                         .results = {made},
+                         .attributes = {{"shape", type.shape.extents()}},
+                         .regions = {},
+                         .location = graph.definition(like).location});
+  nodes.push_back(id);
+  return made;
+}
+
 int64_t leastSeen(const Graph& graph, ValueId value) {
   int64_t least = graph.shapeOf(value).elementCount();
   for (; leafName(graph.definition(value)) == nullptr && isView(graph, value); value = graph.definition(value).operands[0])

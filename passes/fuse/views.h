@@ -28,6 +28,10 @@ ViewedValue throughViews(const graph::Graph& graph, graph::ValueId value);
 ViewedValue throughWidened(const graph::Graph& graph, graph::ValueId value);
 /// The least number of elements on the way through views: a gain is repeated for each row, and part of a buffer of all parameters.
 int64_t leastSeen(const graph::Graph& graph, graph::ValueId value);
+/// The value behind views that only write all of its elements in another shape.
+graph::ValueId throughShapes(const graph::Graph& graph, graph::ValueId value);
+/// A new node for a region of the graph, at the end of `nodes`: `source` in the shape and type of `like`.
+graph::ValueId viewInside(graph::Graph& graph, std::vector<graph::NodeId>& nodes, graph::ValueId like, graph::ValueId source);
 /// Whether the node gives packed numbers of its operand as f32.
 bool widens(const graph::Graph& graph, const graph::Node& node);
 

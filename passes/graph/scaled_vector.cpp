@@ -15,18 +15,6 @@ namespace {
 
 bool isOneNumber(const Graph& graph, ValueId value) { return graph.shapeOf(value).elementCount() == 1; }
 
-/// The value behind views that only write its elements in another shape.
-ValueId throughShapes(const Graph& graph, ValueId value) {
-  for (;;) {
-    const Node& node = graph.definition(value);
-    const auto* view = std::get_if<ViewLowering>(&*node.op->lower);
-    if (view == nullptr) return value;
-    const Shape &shape = graph.shapeOf(value), &source = graph.shapeOf(node.operands[0]);
-    if (shape.elementCount() != source.elementCount() || !isLinearIdentity(view->map(graph, node), shape, source)) return value;
-    value = node.operands[0];
-  }
-}
-
 /// What a product of vectors is made of.
 struct Factors {
   const Graph& graph;
