@@ -315,7 +315,9 @@ ValueMap packedWeights(const graph::Graph& graph) {
     for (int64_t i = 0; i < type.shape.elementCount(); ++i) {
       const auto drawn = static_cast<uint32_t>(i * 7919 + std::ssize(values));
       const double word = drawn * 2654435761U, number = drawn % 129;
-      one.push_back(is_word ? word : is_scale ? (number + 1) / 16384 / (1 + 15 * (type.dtype == DType::F32)) : (number - 64) / 512);
+      // Scales in f32 are of integers of 8 bits, which are 16 times as large as those of 4.
+      const double scale = (number + 1) / (type.dtype == graph::DType::F32 ? 262144 : 16384);
+      one.push_back(is_word ? word : is_scale ? scale : (number - 64) / 512);
     }
   }
   return values;
