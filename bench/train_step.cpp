@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of a training step of the samples on each device: one step at a time, and many in one submission with two submissions in flight.
-// usage: bench_train_step [--only SAMPLE] [DEVICE...]   prints one line per sample and device
+// usage: bench_train_step [--only SAMPLE] [--disable-pass NAME] [DEVICE...]   prints one line per sample and device
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,9 +58,9 @@ void report(const std::string& name, ls::Trainer& trainer, double ready, const B
 }
 
 /// One batch again and again: games and data are not what is measured.
-void sample(const ls::Recipe& recipe, const std::string& device) {
+void sample(const ls::Recipe& recipe, const std::string& device, const std::vector<std::string>& disabled) {
   const auto start = Clock::now();
-  const auto experiment = recipe.make({.steps = recipe.steps, .seed = recipe.seed, .device = device});
+  const auto experiment = recipe.make({.steps = recipe.steps, .seed = recipe.seed, .device = device, .disable = disabled});
   const double ready = since(start);
   ls::Batch batch = experiment->batch(1);
   report(recipe.name, experiment->trainer(), ready, [&](size_t) { return batch; });
@@ -71,15 +71,17 @@ void sample(const ls::Recipe& recipe, const std::string& device) {
 int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
   std::string only;
-  if (devices.size() >= 2 && devices.front() == "--only") {
-    only = devices[1];
+  std::vector<std::string> disabled;
+  while (devices.size() >= 2 && devices.front().starts_with("--")) {
+    if (devices.front() == "--only") only = devices[1];
+    if (devices.front() == "--disable-pass") disabled.push_back(devices[1]);
     devices.erase(devices.begin(), devices.begin() + 2);
   }
   if (devices.empty()) devices = {"reference", "vulkan"};
   try {
     for (const std::string& device : devices) {
       for (const ls::Recipe& recipe : ls::examples::recipes()) {
-        if (only.empty() || only == recipe.name) sample(recipe, device);
+        if (only.empty() || only == recipe.name) sample(recipe, device, disabled);
       }
     }
   } catch (const std::exception& error) {
