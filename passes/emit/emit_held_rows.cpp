@@ -95,12 +95,15 @@ class HeldRows {
     std::vector<std::vector<PairwiseReduction>> sums;
     for (size_t r = 0; r < rows.size(); ++r) sums.push_back(sumsOf(reduces));
     for (const Slot& slot : slots_) {
+      std::vector<std::vector<PairwiseReduction>> parts;
+      for (size_t r = 0; r < rows.size(); ++r) parts.push_back(sumsOf(reduces));
       for (const kernel::ValueId column : slot.columns) {
         for (size_t r = 0; r < rows.size(); ++r) {
           row_ = rows[r].row;
-          addElement(reduces, sums[r], slot, column);
+          addElement(reduces, parts[r], column);
         }
       }
+      for (size_t r = 0; r < rows.size(); ++r) addSlot(reduces, sums[r], parts[r], slot);
     }
     std::vector<LaneReduction::Part> parts;
     for (std::vector<PairwiseReduction>& row : sums) {
@@ -218,22 +221,32 @@ class HeldRows {
     return sums;
   }
 
-  void addElement(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, const Slot& slot, kernel::ValueId column) {
+  void addElement(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, kernel::ValueId column) {
     for (size_t i = 0; i < reduces.size(); ++i) {
       const graph::ValueId operand = body_[reduces[i]].operands[0];
-      kernel::ValueId element = emitter_.value(operand, inRow(operand, column));
+      sums[i].add(emitter_.value(operand, inRow(operand, column)));
+    }
+  }
+
+  /// Neighbours are a power of two, so their pairs are those of one reduction over all elements; but one choice is enough for all of them.
+  void addSlot(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, std::vector<PairwiseReduction>& parts,
+               const Slot& slot) {
+    for (size_t i = 0; i < reduces.size(); ++i) {
+      kernel::ValueId part = parts[i].total();
       if (slot.inside.valid()) {
-        const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(operand).dtype);
-        element = b_.make(Op::Select, {neutral, element, slot.inside});
+        const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(body_[reduces[i]].operands[0]).dtype);
+        part = b_.make(Op::Select, {neutral, part, slot.inside});
       }
-      sums[i].add(element);
+      sums[i].add(part);
     }
   }
 
   void runPhase(const std::vector<NodeId>& reduces, LaneReduction& lanes) {
     std::vector<PairwiseReduction> sums = sumsOf(reduces);
     for (const Slot& slot : slots_) {
-      for (const kernel::ValueId column : slot.columns) addElement(reduces, sums, slot, column);
+      std::vector<PairwiseReduction> parts = sumsOf(reduces);
+      for (const kernel::ValueId column : slot.columns) addElement(reduces, parts, column);
+      addSlot(reduces, sums, parts, slot);
     }
     std::vector<LaneReduction::Part> parts;
     for (PairwiseReduction& sum : sums) parts.push_back({&sum.reduce(), sum.total()});

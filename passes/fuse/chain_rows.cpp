@@ -105,15 +105,15 @@ class Chains {
 
   /// The time of the group's products as a part of a chain.
   [[nodiscard]] double secondsOf(NodeId id) const {
-    int64_t products = 0;
+    double seconds = 0;
     for (const NodeId inner : graph_[graph_[id].regions.front()].nodes) {
       if (!std::holds_alternative<ContractLowering>(*graph_[inner].op->lower)) continue;
       const ContractShape shape = contractOf(graph_, inner);
       const int64_t units = config_.profile.parallel_units, rows = shape.batch * shape.m;
       const int64_t share = std::min(cost::kMostChainRows, divideUp(rows, units));
-      products += divideUp(divideUp(rows, share), units) * share * shape.n * shape.k;
+      seconds += cost::secondsOfUnit(divideUp(divideUp(rows, share), units) * share, shape.k, shape.n, config_.profile);
     }
-    return cost::secondsOfUnit(products, config_.profile);
+    return seconds;
   }
 
   void add(Chain chain) {

@@ -9,6 +9,7 @@
 #include "ir/kernel/inline_calls.h"
 #include "ir/support/nearest.h"
 #include "passes/kernel/fold_constants.h"
+#include "passes/kernel/fold_multiples.h"
 #include "passes/kernel/forward_stores.h"
 #include "passes/kernel/hoist_invariants.h"
 #include "passes/kernel/join_bits.h"
@@ -33,6 +34,7 @@ struct KernelPass {
 constexpr std::array kPasses{
     KernelPass{{"inlineCalls", "calls become the bodies of their functions"}, kernel::inlineCalls},
     KernelPass{{"foldConstants", "integer and bool constants, exact identities, `if` on a constant"}, foldConstants},
+    KernelPass{{"foldMultiples", "quotients and remainders of known multiples, by powers of two"}, foldMultiples},
     KernelPass{{"unrollLoops", "short loops with a known number of iterations"}, unrollLoops},
     KernelPass{{"forwardStores", "loads of variables whose value is known"}, forwardStores},
     KernelPass{{"splitVariables", "arrays that are indexed by constants become one variable per element"}, splitVariables},
@@ -47,10 +49,10 @@ constexpr std::array kPasses{
 /// Unrolling makes counters constants, so forwarding and folding run again after it. What they and removeDead leave of an inner loop may
 /// be small enough that the outer loop unrolls too; splitVariables waits for that. What hoistInvariants moved out of one loop, shareCommon
 /// merges with the same operation from another loop.
-constexpr std::array<std::string_view, 17> kOrder{"inlineCalls",   "foldConstants",   "unrollLoops",   "forwardStores", "foldConstants",
-                                                  "removeDead",    "unrollLoops",     "forwardStores", "foldConstants", "splitVariables",
-                                                  "forwardStores", "hoistInvariants", "shareCommon",   "joinBits",      "proveBounds",
-                                                  "loadEarly",     "removeDead"};
+constexpr std::array<std::string_view, 18> kOrder{"inlineCalls",    "foldConstants", "unrollLoops",     "forwardStores", "foldConstants",
+                                                  "removeDead",     "unrollLoops",   "forwardStores",   "foldMultiples", "foldConstants",
+                                                  "splitVariables", "forwardStores", "hoistInvariants", "shareCommon",   "joinBits",
+                                                  "proveBounds",    "loadEarly",     "removeDead"};
 
 const KernelPass* find(std::string_view name) {
   const auto* row = std::find_if(kPasses.begin(), kPasses.end(), [&](const KernelPass& pass) { return pass.info.name == name; });

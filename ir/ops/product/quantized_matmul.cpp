@@ -11,7 +11,8 @@ constexpr int64_t kFewRows = 4;
 
 Result<std::vector<TensorType>> infer(const InferContext& c) { return inferQuantizedProduct(kName, c); }
 
-/// The weight as f32 [N, K]; nothing keeps it, as a product computes it where it reads.
+/// The integers of the weight as f32 [N, K], and times their scales where a row has several; nothing keeps them, as a product computes them
+/// where it reads.
 ValueId wideWeight(Builder& b, const QuantizedExtents& e, ValueId words, ValueId scales) {
   const auto fill = [&](int64_t number, const Shape& shape) {
     return b.constant(static_cast<double>(number), TensorType{DType::U32, shape});
@@ -26,9 +27,10 @@ ValueId wideWeight(Builder& b, const QuantizedExtents& e, ValueId words, ValueId
   const auto firstOf = [&](ValueId rows) {
     return b.make("narrow", {rows}, {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"length", e.k}});
   };
-  const ValueId values = firstOf(b.reshape(integer, Shape{e.n, e.words() * e.perWord()}));
+  const ValueId values = b.make("cast", {firstOf(b.reshape(integer, Shape{e.n, e.words() * e.perWord()}))}, {{"dtype", DType::F32}});
+  if (e.groups() == 1) return values;
   const ValueId repeated = b.broadcastTo(b.reshape(scales, Shape{e.n, e.groups(), 1}), Shape{e.n, e.groups(), e.group});
-  return b.mul(b.make("cast", {values}, {{"dtype", DType::F32}}), firstOf(b.reshape(repeated, Shape{e.n, e.groups() * e.group})));
+  return b.mul(values, firstOf(b.reshape(repeated, Shape{e.n, e.groups() * e.group})));
 }
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
@@ -37,7 +39,10 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   std::vector<int64_t> result = x.extents();
   result.back() = e.n;
   const ValueId weight = b.swapLastAxes(wideWeight(b, e, operands[1], operands[2]));
-  return {b.reshape(b.make("matmul", {b.reshape(operands[0], Shape{e.m, e.k}), weight}), Shape(result))};
+  ValueId product = b.make("matmul", {b.reshape(operands[0], Shape{e.m, e.k}), weight});
+  // The only scale of a row is a factor of its sum.
+  if (e.groups() == 1) product = b.mul(product, b.broadcastTo(b.reshape(operands[2], Shape{1, e.n}), Shape{e.m, e.n}));
+  return {b.reshape(product, Shape(result))};
 }
 
 std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId> operands, const std::vector<bool>&) {
