@@ -319,6 +319,8 @@ inline constexpr double kChainRate = 0.4;
 /// 8 rows save more than they take: a step of addition takes 243 us, and 310 without chains. So this is less than a tile takes, as a level
 /// that is saved saves the ramp of a kernel, too.
 inline constexpr double kChainTileSeconds = 0.35e-6;
+/// The share of it that the shortest inner axis takes, for loads and barriers.
+inline constexpr double kLeastChainTurn = 0.25;
 /// Groups of a chain, which bound its text, and tensors that it may bind. With few bindings chains would end after the first norm.
 inline constexpr size_t kMostChained = 24;
 inline constexpr uint32_t kBindingsOfChains = 16;
@@ -326,8 +328,9 @@ inline constexpr uint32_t kBindingsOfChains = 16;
 /// Seconds of a product of so many rows, [rows, inner] times [inner, columns], by one unit.
 inline double secondsOfUnit(int64_t rows, int64_t inner, int64_t columns, const program::DeviceProfile& profile) {
   const double rate = ratesOf(profile).operations_per_second / 2 / profile.parallel_units;
-  const int64_t tiles = ((inner + kChainTile - 1) / kChainTile) * ((columns + kChainTile - 1) / kChainTile);
-  return std::max(static_cast<double>(rows * inner * columns) / (kChainRate * rate), static_cast<double>(tiles) * kChainTileSeconds);
+  const int64_t strips = (columns + kChainTile - 1) / kChainTile;
+  const double tiles = static_cast<double>(strips) * std::max(static_cast<double>(inner) / kChainTile, kLeastChainTurn);
+  return std::max(static_cast<double>(rows * inner * columns) / (kChainRate * rate), tiles * kChainTileSeconds);
 }
 
 /// Elements of a line that one lane scans.

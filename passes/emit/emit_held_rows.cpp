@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "passes/emit/emitters.h"
 #include "passes/emit/lane_reduction.h"
+#include "passes/emit/sum_factors.h"
 #include "passes/schedule/row_phases.h"
 
 namespace lockstep::passes {
@@ -103,7 +105,10 @@ class HeldRows {
           addElement(reduces, parts[r], column);
         }
       }
-      for (size_t r = 0; r < rows.size(); ++r) addSlot(reduces, sums[r], parts[r], slot);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        row_ = rows[r].row;
+        addSlot(reduces, sums[r], parts[r], slot);
+      }
     }
     std::vector<LaneReduction::Part> parts;
     for (std::vector<PairwiseReduction>& row : sums) {
@@ -116,20 +121,21 @@ class HeldRows {
         emitter_.pushScope();
         row_ = rows[r].row;
         for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[r * reduces.size() + i].value);
-        defineRowValues(1);
-        storeRowResults();
+        // Rows are stored by lanes far apart, which belong to different subgroups where there are several.
+        storeRowResults(static_cast<int64_t>(r) * plan_.lanes / plan_.rows_per_lane);
         emitter_.popScope();
       });
     }
   }
 
   void computeRow(LaneReduction& lanes) {
-    for (size_t phase = 0; phase <= phases_.phases.size(); ++phase) {
+    for (size_t phase = 0; phase < phases_.phases.size(); ++phase) {
       defineRowValues(phase);
-      if (phase < phases_.phases.size()) runPhase(phases_.phases[phase], lanes);
+      runPhase(phases_.phases[phase], lanes);
     }
+    if (!isForResultsAlone()) defineRowValues(phases_.phases.size());
     addToSums();
-    storeRowResults();
+    storeRowResults(0);
     if (!phases_.full_results.empty())
       awaitRowReads(b_, query_, plan_.lanes, valid_.valid() || plan_.lanes * plan_.width > phases_.columns);
     for (const Slot& slot : slots_) storeFullResults(slot);
@@ -217,22 +223,32 @@ class HeldRows {
 
   std::vector<PairwiseReduction> sumsOf(const std::vector<NodeId>& reduces) {
     std::vector<PairwiseReduction> sums;
+    for (const NodeId id : reduces) factors_.try_emplace(id.index(), factorsOf(body_, body_[id], phases_.columns, plan_.width));
     for (const NodeId id : reduces) sums.emplace_back(b_, std::get<ReduceLowering>(*body_[id].op->lower));
     return sums;
   }
 
   void addElement(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, kernel::ValueId column) {
-    for (size_t i = 0; i < reduces.size(); ++i) {
-      const graph::ValueId operand = body_[reduces[i]].operands[0];
-      sums[i].add(emitter_.value(operand, inRow(operand, column)));
-    }
+    for (size_t i = 0; i < reduces.size(); ++i) sums[i].add(product(factors_[reduces[i].index()].own, column));
   }
 
-  /// Neighbours are a power of two, so their pairs are those of one reduction over all elements; but one choice is enough for all of them.
+  kernel::ValueId product(const std::vector<graph::ValueId>& factors, kernel::ValueId column) {
+    kernel::ValueId made;
+    for (const graph::ValueId factor : factors) {
+      const kernel::ValueId value = emitter_.value(factor, inRow(factor, column));
+      made = made.valid() ? b_.make(Op::Mul, {made, value}) : value;
+    }
+    return made;
+  }
+
+  /// Neighbours are a power of two, so their pairs are those of one reduction over all elements; but one choice is enough for all of them,
+  /// and so is one product with what they share.
   void addSlot(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, std::vector<PairwiseReduction>& parts,
                const Slot& slot) {
     for (size_t i = 0; i < reduces.size(); ++i) {
       kernel::ValueId part = parts[i].total();
+      const std::vector<graph::ValueId>& shared = factors_[reduces[i].index()].shared;
+      if (!shared.empty()) part = b_.make(Op::Mul, {part, product(shared, slot.columns.front())});
       if (slot.inside.valid()) {
         const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(body_[reduces[i]].operands[0]).dtype);
         part = b_.make(Op::Select, {neutral, part, slot.inside});
@@ -254,13 +270,21 @@ class HeldRows {
     for (size_t i = 0; i < reduces.size(); ++i) emitter_.define(body_[reduces[i]].results[0], parts[i].value);
   }
 
-  void storeRowResults() {
+  /// Whether only the lane that stores a row needs what is computed from its last reductions. The others' subgroups then skip it.
+  [[nodiscard]] bool isForResultsAlone() const {
+    const auto is_word = [&](size_t i) { return !graph::isPacked(dtypeOf(i)); };
+    return phases_.full_results.empty() && phases_.parts.empty() && std::ranges::all_of(phases_.row_results, is_word);
+  }
+
+  /// By one of the row's lanes.
+  void storeRowResults(int64_t writer) {
     std::vector<size_t> words, packed;
     for (const size_t i : phases_.row_results) (graph::isPacked(dtypeOf(i)) ? packed : words).push_back(i);
-    const kernel::ValueId is_first = plan_.lanes == 1 ? kernel::ValueId() : b_.make(Op::Eq, {lane_, b_.u32(0)});
+    const kernel::ValueId writes = plan_.lanes == 1 ? kernel::ValueId() : b_.make(Op::Eq, {lane_, b_.u32(unsigned32(writer))});
     if (!words.empty()) {
-      where(both(valid_, is_first), [&] {
+      where(both(valid_, writes), [&] {
         emitter_.pushScope();
+        if (isForResultsAlone()) defineRowValues(phases_.phases.size());
         for (const size_t i : words) {
           const PositionId position = rowPosition(i);
           emitter_.store(i, position, emitter_.value(body_.outputs[i].value, position));
@@ -268,15 +292,15 @@ class HeldRows {
         emitter_.popScope();
       });
     }
-    for (const size_t i : packed) storeRowWords(i, is_first);
+    for (const size_t i : packed) storeRowWords(i, writes);
   }
 
   /// The words of a packed result with one element per row have those of several rows, which come together in workgroup memory.
-  void storeRowWords(size_t result, kernel::ValueId is_first) {
+  void storeRowWords(size_t result, kernel::ValueId is_writer) {
     const int64_t per_word = graph::elementsPerWord(dtypeOf(result));
     const kernel::ValueId value = emitter_.value(body_.outputs[result].value, rowPosition(result));
     const kernel::ValueId rows = workgroupArray(b_, "row_results", b_.typeIdOf(value), plan_.rows_per_group);
-    where(is_first, [&] { b_.store(b_.access(rows, {row_in_group_}, true), value); });
+    where(is_writer, [&] { b_.store(b_.access(rows, {row_in_group_}, true), value); });
     b_.makeVoid(Op::WorkgroupBarrier);
     const kernel::ValueId in_group = b_.make(Op::Mul, {invocation_, b_.u32(unsigned32(per_word))});
     const kernel::ValueId first = b_.make(Op::Add, {first_row_, in_group});
@@ -332,6 +356,7 @@ class HeldRows {
   const RowPhases phases_;
   kernel::ValueId invocation_, lane_, row_in_group_, group_, first_row_, row_, valid_;
   std::vector<Slot> slots_;
+  std::map<size_t, SumFactors> factors_;            // by reduction
   std::vector<std::vector<kernel::ValueId>> sums_;  // by sum by columns: of the columns of the slots, one after the other
 };
 

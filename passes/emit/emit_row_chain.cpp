@@ -207,9 +207,11 @@ class ChainEmitter {
           [&] { b_.store(placeOf(step.made, own_row_), parts.front().value); });
   }
 
-  /// How a contraction is shared out: `width` invocations side by side have a column each, of every `groups`th row.
+  /// How a contraction is shared out: `width` invocations side by side have a column each, of every `groups`th row. Where there are fewer
+  /// rows than that would take, several invocations have a slice of the inner axis each.
   struct Tiling {
     int64_t width, depth, groups, rows;  ///< of the tile; rows of an invocation
+    int64_t slices;                      ///< a power of two that divides the vectors of the depth
     int64_t strips, turns;               ///< tiles across and along the inner axis
     bool by_columns;                     ///< neighbours across are neighbours in memory; else those along the inner axis
     [[nodiscard]] int64_t stride() const { return width + 1; }  ///< invocations that write a column of the tile meet no bank twice
@@ -218,7 +220,12 @@ class ChainEmitter {
   [[nodiscard]] Tiling tilingOf(const ChainStep& step, const ContractShape& shape) const {
     const int64_t inner = chain_.arrays[step.left].columns;
     const auto width = std::min<int64_t>(plan_.tile_n, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(shape.n))));
-    const int64_t groups = plan_.lanes / width, depth = std::min(plan_.tile_k, inner);
+    const int64_t depth = std::min(plan_.tile_k, inner);
+    int64_t groups = plan_.lanes / width, slices = 1;
+    const auto can_halve = [&] {
+      return groups / 2 >= plan_.rows_per_group && depth / RowChain::kVector % (2 * slices) == 0 && plan_.lanes <= depth * (width + 1);
+    };
+    for (; can_halve(); groups /= 2) slices *= 2;
     const graph::ValueId right = body_[step.node].operands[1];
     const ViewedValue viewed = throughWidened(body_, right);
     const graph::IndexMap map = compose(shape.b, viewed.map, body_.shapeOf(right));
@@ -226,6 +233,7 @@ class ChainEmitter {
             .depth = depth,
             .groups = groups,
             .rows = divideUp(plan_.rows_per_group, groups),
+            .slices = slices,
             .strips = divideUp(shape.n, width),
             .turns = divideUp(inner, depth),
             .by_columns = readsNeighbours(body_, viewed.base, map, Shape{shape.batch, shape.k, shape.n})};
@@ -309,16 +317,23 @@ class ChainEmitter {
   void addProducts(const ChainStep& step, const Tiling& tiling, ValueId tile, const std::vector<ValueId>& sums) {
     const ChainArray& left = chain_.arrays[step.left];
     const int64_t vectors = left.columns / RowChain::kVector, depth = tiling.depth / RowChain::kVector;
-    const ValueId column = rest(lane_, tiling.width), row = quotient(lane_, tiling.width), begin = times(rest(tile, tiling.turns), depth);
+    const ValueId column = rest(lane_, tiling.width), row = rowIn(tiling), begin = times(rest(tile, tiling.turns), depth);
     std::vector<ValueId> lines;  // where the rows begin
     for (int64_t i = 0; i < tiling.rows; ++i) {
       ValueId own = plus(row, i * tiling.groups);
       if ((i + 1) * tiling.groups > plan_.rows_per_group) own = b_.make(Op::Min, {own, number(plan_.rows_per_group - 1)});
       lines.push_back(plus(b_.make(Op::Add, {times(own, vectors), begin}), base(step.left) / RowChain::kVector));
     }
-    const bool is_whole = vectors % depth == 0;
-    const ValueId end = is_whole ? number(depth) : b_.make(Op::Min, {number(depth), b_.make(Op::Sub, {number(vectors), begin})});
-    b_.forRange(number(0), end, number(1), "k", [&](ValueId k) {
+    const int64_t share = depth / tiling.slices;
+    const ValueId first = times(sliceIn(tiling), share);
+    // Past the end of the inner axis are zeros, but not in memory that belongs to other arrays.
+    ValueId end = number(share);
+    if (vectors % depth != 0) {
+      const ValueId last = b_.make(Op::Sub, {number(vectors), begin});
+      end = b_.make(Op::Min, {end, b_.make(Op::Sub, {b_.make(Op::Max, {last, first}), first})});
+    }
+    b_.forRange(number(0), end, number(1), "k", [&](ValueId in_share) {
+      const ValueId k = tiling.slices == 1 ? in_share : b_.make(Op::Add, {first, in_share});
       std::vector<ValueId> lefts;
       for (const ValueId line : lines) lefts.push_back(b_.load(b_.access(left_, {b_.make(Op::Add, {line, k})}, true)));
       for (int64_t i = 0; i < RowChain::kVector; ++i) {
@@ -332,17 +347,43 @@ class ChainEmitter {
     });
   }
 
+  ValueId rowIn(const Tiling& tiling) {
+    const ValueId group = quotient(lane_, tiling.width);
+    return tiling.slices == 1 ? group : rest(group, tiling.groups);
+  }
+  ValueId sliceIn(const Tiling& tiling) { return quotient(lane_, tiling.width * tiling.groups); }
+
   /// The sums of a strip of columns, which begin anew for the next one.
   void storeSums(const ChainStep& step, const ContractShape& shape, const Tiling& tiling, ValueId tile, const std::vector<ValueId>& sums) {
-    const ValueId first = times(quotient(tile, tiling.turns), tiling.width), row = quotient(lane_, tiling.width);
+    const ValueId first = times(quotient(tile, tiling.turns), tiling.width), row = rowIn(tiling);
     const ValueId n = b_.make(Op::Add, {first, rest(lane_, tiling.width)});
     const ValueId has_column = shape.n % tiling.width == 0 ? ValueId() : before(n, shape.n);
+    if (tiling.slices > 1) shareSlices(sums.front());
     for (int64_t i = 0; i < tiling.rows; ++i) {
       const ValueId own = plus(row, i * tiling.groups), sum = sums[static_cast<size_t>(i)];
-      const ValueId has_row = (i + 1) * tiling.groups <= plan_.rows_per_group ? ValueId() : before(own, plan_.rows_per_group);
-      where(both(has_column, has_row), [&] { b_.store(placeOf(step.made, b_.make(Op::Add, {times(own, shape.n), n})), b_.load(sum)); });
+      ValueId stores = (i + 1) * tiling.groups <= plan_.rows_per_group ? ValueId() : before(own, plan_.rows_per_group);
+      if (tiling.slices > 1) stores = both(before(lane_, tiling.width * tiling.groups), stores);
+      where(both(has_column, stores), [&] {
+        const ValueId total = tiling.slices == 1 ? b_.load(sum) : sumOfSlices(tiling);
+        b_.store(placeOf(step.made, b_.make(Op::Add, {times(own, shape.n), n})), total);
+      });
       if (tiling.strips > 1) b_.store(sum, b_.f32(0));
     }
+  }
+
+  /// In place of the tile, which is not needed any more.
+  void shareSlices(ValueId sum) {
+    b_.makeVoid(Op::WorkgroupBarrier);
+    b_.store(b_.access(tile_, {lane_}, true), b_.load(sum));
+    b_.makeVoid(Op::WorkgroupBarrier);
+  }
+  ValueId sumOfSlices(const Tiling& tiling) {
+    ValueId total = b_.load(b_.access(tile_, {lane_}, true));
+    for (int64_t slice = 1; slice < tiling.slices; ++slice) {
+      const ValueId at = plus(lane_, slice * tiling.groups * tiling.width);
+      total = b_.make(Op::Add, {total, b_.load(b_.access(tile_, {at}, true))});
+    }
+    return total;
   }
 
   const program::RowChainPlan& plan_;

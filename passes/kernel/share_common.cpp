@@ -76,7 +76,8 @@ class Sharer {
   }
   [[nodiscard]] bool isShareable(const Instruction& x) const {
     if (x.op == Op::Load) return isReadOnly(x) || inMemory(x.operands[0]);
-    return isPure(x.op) || x.op == Op::Access || x.op == Op::ArrayLength;
+    // What a lane gets from another one is the same again: fewer lanes may take part later, but not more.
+    return isPure(x.op) || x.op == Op::Access || x.op == Op::ArrayLength || x.op == Op::SubgroupShuffleXor;
   }
 
   /// True when an earlier instruction takes the place of this one; else this one is remembered.

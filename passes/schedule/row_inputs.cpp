@@ -2,6 +2,7 @@
 #include "passes/schedule/row_inputs.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -14,20 +15,37 @@ using namespace graph;
 
 namespace {
 
-/// Neighbours of a tensor that read the same element through its views, as the integers of a word do.
-int64_t sharedByNeighbours(const Graph& body, ValueId read, const ViewedValue& viewed) {
-  const Shape& shape = body.shapeOf(read);
-  const IndexExpr offset = linearOffset(viewed.map, shape, body.shapeOf(viewed.base));
+bool isOfAxis(const IndexTerm& term, size_t axis) { return term.axis < 0 || term.axis == static_cast<int32_t>(axis); }
+
+/// Of the last axes that a view repeats its elements along.
+int64_t repeated(const Shape& shape, const IndexExpr& offset) {
   int64_t shared = 1;
   for (size_t axis = shape.rank(); axis-- > 0;) {
-    const auto isOfAxis = [&](const IndexTerm& term) { return term.axis < 0 || term.axis == static_cast<int32_t>(axis); };
-    if (shape.extent(axis) > 1 && std::ranges::any_of(offset.terms, isOfAxis)) break;
+    if (shape.extent(axis) > 1 && std::ranges::any_of(offset.terms, [&](const IndexTerm& term) { return isOfAxis(term, axis); })) break;
     shared *= shape.extent(axis);
   }
   return shared;
 }
 
 }  // namespace
+
+int64_t sharedByNeighbours(const Graph& body, ValueId value) {
+  const ViewedValue viewed = throughViews(body, value);
+  const Shape& shape = body.shapeOf(value);
+  const IndexExpr offset = linearOffset(viewed.map, shape, body.shapeOf(viewed.base));
+  int64_t shared = 1;
+  for (size_t axis = shape.rank(); axis-- > 0;) {
+    int64_t same = 0;  // of this axis; 0: all of it
+    for (const IndexTerm& term : offset.terms) {
+      if (isOfAxis(term, axis)) same = std::gcd(same, term.axis < 0 ? 1 : term.divide);
+    }
+    if (same != 0 && shape.extent(axis) % same != 0) same = 1;
+    if (shape.extent(axis) == 1) same = 0;
+    shared *= same == 0 ? shape.extent(axis) : same;
+    if (same != 0) break;
+  }
+  return shared;
+}
 
 RowInputs findRowInputs(const Graph& body, const RowPhases& phases) {
   const int64_t elements = phases.rows * phases.columns;
@@ -39,7 +57,8 @@ RowInputs findRowInputs(const Graph& body, const RowPhases& phases) {
     for (const ValueId read : body[id].operands) {
       const ViewedValue viewed = throughViews(body, read);
       if (leafName(body.definition(viewed.base)) == nullptr || body.shapeOf(read).elementCount() != elements) continue;
-      const int64_t shared = sharedByNeighbours(body, read, viewed), own = body.shapeOf(viewed.base).elementCount() * shared;
+      const int64_t shared = repeated(body.shapeOf(read), linearOffset(viewed.map, body.shapeOf(read), body.shapeOf(viewed.base))),
+                    own = body.shapeOf(viewed.base).elementCount() * shared;
       // A scale of many neighbours is few elements.
       if (own < elements || shared > cost::kMostVectorElements || !seen.insert(viewed.base).second) continue;
       const int64_t in_word = shared * elementsPerWord(body.typeOf(viewed.base).dtype);

@@ -12,6 +12,9 @@ struct RowInputs {
       1;  ///< elements of a row in a word of the one that has the fewest: of f32 1, of bf16 2, of eight integers of 4 bits 8
 };
 
+/// Neighbours along the last axes of a value that show the same element through its views, as the integers of a word do.
+int64_t sharedByNeighbours(const graph::Graph& body, graph::ValueId value);
+
 RowInputs findRowInputs(const graph::Graph& body, const RowPhases& phases);
 
 }  // namespace lockstep::passes
