@@ -293,7 +293,7 @@ inline constexpr int64_t kLargeMatrix = int64_t{1} << 23, kLanesOfLargeMatrix = 
 /// with four, and 300 with one; one of 4096 rows 13.5 with four and 12.8 with two, so four want more workgroups per unit; 4096 rows of
 /// 14336 take 31.4 with two, and 33.4 with one.
 inline constexpr int64_t kMostRowsPerLane = 4, kGroupsOfManyRowsPerUnit = 8;
-/// Nodes times elements per lane: the body stands in the kernel once for each element.
+/// Operations times elements per lane: the body stands in the kernel once for each element.
 inline constexpr int64_t kMostHeldText = 2048;
 /// Workgroups per unit that stay and go over one row after the other, with sums by columns in their registers; rows from which that is
 /// worth it; columns that they can hold. Gradient of layer_norm at 8192 x 4096 with 264 workgroups of 512 on 132 units: 2689 GB/s; with

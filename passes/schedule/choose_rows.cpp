@@ -60,7 +60,7 @@ bool hasRoom(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& pl
   const int64_t elements = plan.per_lane * plan.width, per_lane = elements / elementsPerRegister(q, phases);
   const int64_t inputs = std::max<int64_t>(inputsOfRows(q, phases), 1) + std::ssize(phases.parts);
   if (per_lane > cost::kMostHeld || per_lane * plan.rows_per_lane * inputs > cost::kMostHeldOfInputs) return false;
-  if (elements * plan.rows_per_lane * std::ssize(q.body.nodes) > cost::kMostHeldText || plan.rounds > plannedRounds(q.profile))
+  if (elements * plan.rows_per_lane * phases.operationsPerElement(q.body) > cost::kMostHeldText || plan.rounds > plannedRounds(q.profile))
     return false;
   size_t reductions = 0;
   for (const std::vector<NodeId>& phase : phases.phases) reductions = std::max(reductions, phase.size());

@@ -35,6 +35,15 @@ int64_t RowPhases::mostTogether(const Graph& body) const {
   return areReadOnce() && !needs_value && rowWordElements(body) == 1 ? cost::kMostRowsPerLane : 1;
 }
 
+int64_t RowPhases::operationsPerElement(const Graph& body) const {
+  return std::ranges::count_if(body.body().nodes, [&](NodeId id) {
+    const Node& node = body[id];
+    if (std::holds_alternative<ReduceLowering>(*node.op->lower)) return true;
+    const bool is_element = std::holds_alternative<ElementLowering>(*node.op->lower) && !once_per_row[id.index()];
+    return is_element && body.shapeOf(node.results[0]).elementCount() >= rows * columns;
+  });
+}
+
 namespace {
 
 std::vector<bool> findRowValues(const Graph& body, const RowPhases& phases) {

@@ -42,6 +42,8 @@ struct RowPhases {
   /// Rows that the same lanes can have at once: several where rows are read once, no value per row is needed before, and results are whole
   /// words.
   [[nodiscard]] int64_t mostTogether(const graph::Graph& body) const;
+  /// Operations that a kernel repeats for each element of a row.
+  [[nodiscard]] int64_t operationsPerElement(const graph::Graph& body) const;
   /// Loops over the row that the kernel runs one after the other.
   [[nodiscard]] size_t loops() const { return phases.size() + (full_results.empty() ? 0 : 1); }
 };
