@@ -314,12 +314,11 @@ inline constexpr int64_t kChainTile = 64, kLeastChainTile = 8, kChainLoads = 16;
 /// The share of a unit's multiplications that a product of few rows gets. It waits for its tiles and has few sums per invocation. A guess:
 /// the tiled product of small tiles makes 20 of 47 TFLOP/s.
 inline constexpr double kChainRate = 0.4;
-/// Seconds of a tile at least, however few rows there are. On an H200, chains with one row per workgroup took 1 us per tile of 64 x 64:
-/// products of 25 and 34 tiles made a step of mnist-cnn and of vae 10 and 24 us longer than it is without chains. Products of 4 tiles with
-/// 8 rows save more than they take: a step of addition takes 243 us, and 310 without chains. So this is less than a tile takes, as a level
-/// that is saved saves the ramp of a kernel, too.
-inline constexpr double kChainTileSeconds = 0.35e-6;
-/// The share of it that the shortest inner axis takes, for loads and barriers.
+/// Seconds of a tile at least, however few rows there are, and of the shortest inner axis as a share of it. The tiles of chains with one
+/// row per workgroup take about 0.5 us on an H200, but a level that is saved also saves the ramp of a kernel: with this number products of
+/// 16 tiles may be in chains, and all samples but digit-canvas (35.1 us and 33.7) are faster than without chains; with 0.35 they may not,
+/// and addition takes 264 us in place of 242.
+inline constexpr double kChainTileSeconds = 0.15e-6;
 inline constexpr double kLeastChainTurn = 0.25;
 /// Groups of a chain, which bound its text, and tensors that it may bind. With few bindings chains would end after the first norm.
 inline constexpr size_t kMostChained = 24;
