@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time per token of language models in the shapes of published ones, with random weights and 512 tokens before: one sequence, 32 of them,
-// and a prompt of 2048 tokens, whose products are in bf16 where the weights are not f32. Beside it the least time that reading takes: bytes
-// of weights, keys and values by the measured rate of copies, and levels by the time of one.
-// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--only 1|32|prompt] [DEVICE]
-// prints one line each, and on request where the time of a token goes; peer_language.py is the same in PyTorch
+// and a prompt of 2048 tokens. Products over several rows are in bf16 where the weights are not f32. Beside it the least time that reading
+// takes: bytes of weights, keys and values by the measured rate of copies, and levels by the time of one. usage: bench_language [--short]
+// [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--only 1|32|prompt] [DEVICE] prints one line each, and on request where
+// the time of a token goes; peer_language.py is the same in PyTorch
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -150,6 +150,7 @@ void reportDecoding(const Shape& shape, const llm::LanguageConfig& config, const
                             .positions = 2 * before,
                             .chunk = 1,
                             .tokens_per_submission = tokens,
+                            .precision = run.format.isF32() ? lockstep::Precision{} : lockstep::mixed(lockstep::DType::BF16),
                             .cache = run.format.isF32() ? lockstep::DType::F32 : lockstep::DType::BF16});
   const std::vector<llm::TokenList> first(static_cast<size_t>(sequences), llm::TokenList{7});
   const double seconds = medianSeconds([&] {
@@ -185,7 +186,7 @@ void reportPrompt(const Shape& shape, const llm::LanguageConfig& config, const R
                            {.device = run.device,
                             .positions = tokens,
                             .chunk = tokens,
-                            .prompt_precision = run.format.isF32() ? lockstep::Precision{} : lockstep::mixed(lockstep::DType::BF16),
+                            .precision = run.format.isF32() ? lockstep::Precision{} : lockstep::mixed(lockstep::DType::BF16),
                             .cache = run.format.isF32() ? lockstep::DType::F32 : lockstep::DType::BF16});
   const std::vector<llm::TokenList> prompt{llm::TokenList(static_cast<size_t>(tokens), 7)};
   const double seconds = medianSeconds([&] {

@@ -80,8 +80,8 @@ struct Generator::Impl {
            .precision = precision},
           where);
     };
-    if (options.chunk > 1) chunk = attached(inputsOf(options, options.chunk), advance, options.prompt_precision);
-    if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral, {});
+    if (options.chunk > 1) chunk = attached(inputsOf(options, options.chunk), advance, options.precision);
+    if (options.tokens_per_submission > 1) several = attached(inputsOfSeveral(options), advanceSeveral, precisionOfTokens(options));
   }
 
   void checkIds(size_t sequence, const TokenList& tokens, const Where& where) const {

@@ -35,9 +35,10 @@ struct GeneratorOptions {
   /// How the device keeps matrices: f32, as they are; fewer bits take less memory, and a step reads less (docs/quantisation.md). None: as
   /// LanguageConfig::weights says.
   std::optional<nn::WeightFormat> weights = {};
-  /// Of products over a chunk of tokens, with sums in f32: mixed(bf16) is several times as fast on a GPU with matrix units, and rounds as
-  /// much as other programs that run a model in bf16. What is fed one by one stays f32.
-  Precision prompt_precision = {};
+  /// Of products over several rows, which are those of a chunk of tokens or of several sequences, with sums in f32: mixed(bf16) is several
+  /// times as fast on a GPU with matrix units, and rounds as much as other programs that run a model in bf16. What one sequence is fed
+  /// token by token stays f32.
+  Precision precision = {};
   DType cache = DType::F32;  ///< of keys and values: F32, F16 or BF16
   bool samples = false;      ///< the programs take SamplingOptions; else they give the likeliest token alone, and are smaller
   std::string dump_ir = {};  ///< folder for the program of one token after each pass and its kernels; empty: none

@@ -176,6 +176,8 @@ std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options) {
   return inputs;
 }
 
+Precision precisionOfTokens(const GeneratorOptions& options) { return options.sequences > 1 ? options.precision : Precision{}; }
+
 ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const GeneratorOptions& options, const Where& where) {
   InferenceSpec<GeneratorSession> spec{
       .inputs = inputsOf(options, 1),
@@ -184,6 +186,7 @@ ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const Ge
       .seed = 0,
       .dump_ir = options.dump_ir,
       .updates_buffers = true,
+      .precision = precisionOfTokens(options),
       .make = [&] { return std::make_unique<GeneratorSession>(config, options); }};
   return forward<GeneratorSession>(std::move(spec), where);
 }

@@ -37,6 +37,8 @@ std::vector<InputSpec> inputsOfSeveral(const GeneratorOptions& options);
 /// So many steps, each from the token that the one before it gave; those of sequences that have stopped count as if `count` were 0. "next"
 /// and "largest" have a row per step.
 Outputs advanceSeveral(const GeneratorSession& session, const Inputs& in, const GeneratorOptions& options);
+/// Of the products of a program that feeds one token to each sequence.
+Precision precisionOfTokens(const GeneratorOptions& options);
 /// The program of one token per sequence, with zeros as the state and as the weights.
 ModelInference<GeneratorSession> makeStep(const LanguageConfig& config, const GeneratorOptions& options, const Where& where);
 /// Sets parameters and buffers of its LanguageModel.

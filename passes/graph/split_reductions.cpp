@@ -225,6 +225,11 @@ struct Splitter {
       if (tiles < units) parts = partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kGroupsPerUnit * units);
     }
     if (shape.m * shape.n * shape.k < cost::kLeastMatrixProducts * units) return parts;
+    if (shape.m <= cost::kNarrow) {
+      const int64_t tiles = divideUp(shape.n, cost::kFewRowTiles.front().n);
+      return std::max(parts,
+                      partsOf(shape.k, cost::kShortestFewRowPart, tiles, cost::kFewRowGroupsPerUnit * units, cost::kMostMatrixParts));
+    }
     constexpr const cost::MatrixTile& kUnits = cost::kSplitTiles.back();
     const int64_t tiles = divideUp(shape.m, kUnits.m) * divideUp(shape.n, kUnits.n);
     parts = std::max(parts, partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kMatrixGroupsPerUnit * units, cost::kMostMatrixParts));

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -293,7 +294,9 @@ std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape
   };
   const bool has_few_columns = shape.n <= cost::kNarrow;
   if (has_few_columns || shape.m <= cost::kNarrow) {
-    if (const std::optional<MatrixTile> narrow = first(has_few_columns ? cost::kFewColumnTiles : cost::kFewRowTiles)) return narrow;
+    using Sizes = std::span<const cost::MatrixTile>;
+    if (const std::optional<MatrixTile> narrow = first(has_few_columns ? Sizes(cost::kFewColumnTiles) : Sizes(cost::kFewRowTiles)))
+      return narrow;
   }
   return units->parts == 2 ? first(cost::kSplitTiles) : first(cost::kHalfTiles);
 }

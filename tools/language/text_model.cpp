@@ -101,7 +101,7 @@ Result<llm::Generator> makeGenerator(const TextModelFiles& files, const TextMode
                                .positions = choices.context,
                                .vocabulary = ids,
                                .tokens_per_submission = choices.tokens_per_submission,
-                               .prompt_precision = prompt_precision,
+                               .precision = prompt_precision,
                                .cache = cache,
                                .samples = samples},
                               progress);
