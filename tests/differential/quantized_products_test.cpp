@@ -60,8 +60,8 @@ graph::LeafValues leavesOf(const QuantizedCase& c) {
           {"c", filled(f32(c.n, parts(c.k, c.group)), [&] { return scale(random); })}};
 }
 
-/// The same by the words of the formats.
-std::vector<double> byHand(const QuantizedCase& c, const graph::LeafValues& leaves) {
+/// The same by the words of the formats, with elements times their scales rounded to `low` if that is a type of 16 bits.
+std::vector<double> byHand(const QuantizedCase& c, const graph::LeafValues& leaves, DType low = DType::F32) {
   const auto &x = leaves.at("a").data, &words = leaves.at("b").data, &scales = leaves.at("c").data;
   const auto element = [&](int64_t row, int64_t column) -> double {
     if (c.bits == 8) return words[static_cast<size_t>(row * c.k + column)];
@@ -73,9 +73,10 @@ std::vector<double> byHand(const QuantizedCase& c, const graph::LeafValues& leav
   for (int64_t row = 0; row < c.rows; ++row) {
     for (int64_t column = 0; column < c.n; ++column) {
       double sum = 0;
-      for (int64_t i = 0; i < c.k; ++i)
-        sum += x[static_cast<size_t>(row * c.k + i)] * element(column, i) *
-               scales[static_cast<size_t>(column * parts(c.k, c.group) + i / c.group)];
+      for (int64_t i = 0; i < c.k; ++i) {
+        const double scaled = element(column, i) * scales[static_cast<size_t>(column * parts(c.k, c.group) + i / c.group)];
+        sum += x[static_cast<size_t>(row * c.k + i)] * (low == DType::F32 ? scaled : graph::roundedTo(low, scaled));
+      }
       y.push_back(sum);
     }
   }
@@ -147,6 +148,28 @@ TEST_P(QuantizedProducts, are_the_same_by_integer_dot_products) {
       expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu, .prefer = kByDots}), want, 1e-6, name + ", by dots");
       // A small row is a sum.
       expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu}), want, 2e-6, name);
+    }
+  }
+}
+
+TEST_P(QuantizedProducts, round_the_weight_in_mixed_precision) {
+  const QuantizedCase& c = GetParam();
+  // Scales of few bits: their products with elements are f32, so that all round the same number.
+  graph::LeafValues plain = leavesOf(c);
+  for (double& scale : plain.at("c").data) scale = std::round(1024 * scale) / 1024;
+  for (const DType low : {DType::BF16, DType::F16}) {
+    graph::Graph graph = quantizedOp(c);
+    for (graph::Node& node : graph.nodes) {
+      if (*node.op->name == "quantized_matmul") node.attributes.set(std::string(graph::kLowAttribute), low);
+    }
+    const graph::LeafValues leaves = inWords(c, plain);
+    // One scale per row is a factor of the sum.
+    const std::vector<graph::Tensor> want{{f32(c.rows, c.n), byHand(c, plain, c.group >= c.k ? DType::F32 : low)}};
+    expectClose(graph::evaluate(graph, leaves).orThrow(), want, 1e-12, "the evaluator");
+    for (const std::string& device : devicesUnderTest()) {
+      const detail::Device gpu = withDots(device);
+      expectClose(runGraph(graph, leaves, {.device = device}), want, 2e-6, device);
+      expectClose(runGraph(graph, leaves, {.device = device, .opened = &gpu, .prefer = kByDots}), want, 2e-6, device + " as a GPU");
     }
   }
 }

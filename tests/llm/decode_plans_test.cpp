@@ -411,5 +411,35 @@ TEST(DecodePlans, chunks_are_right_as_gpus_compute_them) {
   }
 }
 
+/// Dispatches of the kernels by matrix units that take bf16 as it is.
+int64_t dispatchesInBf16(const GeneratorOptions& options, nn::WeightFormat format, std::optional<DType> low) {
+  LanguageConfig config = qwen(2);
+  config.weights = format;
+  passes::CompileOptions gpu = onGpu();
+  gpu.profile.f16 = gpu.profile.packed_dot = true;
+  gpu.profile.matrix_f16 = gpu.profile.matrix_bf16 = {.m = 16, .n = 16, .k = 16};
+  gpu.low = low;
+  const passes::Form form = passes::compileTo(passes::Stage::Planned, detail::withoutCaptures(traced(config, options)), gpu).orThrow();
+  const auto& program = std::get<program::Program>(form);
+  return std::ranges::count_if(program.commands, [&](const program::Command& command) {
+    const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+    if (dispatch == nullptr) return false;
+    const auto& code = program.kernels[dispatch->kernel.index()].code;
+    const auto* symbolic = std::get_if<program::SymbolicKernel>(&code);
+    const auto* plan = symbolic == nullptr ? nullptr : std::get_if<program::TemplatePlan>(&symbolic->plan);
+    return plan != nullptr && plan->name == "matrix_tiled" && plan->overrides.at("brain") == 1;
+  });
+}
+
+// Gate, up and down of each layer, and the head; the others are too small.
+TEST(DecodePlans, batches_in_bf16_go_over_matrix_units) {
+  const GeneratorOptions batch{.sequences = 32, .positions = 1024, .chunk = 1};
+  for (const char* format : {"bf16", "int8", "int4"}) {
+    const nn::WeightFormat weights = nn::WeightFormat::parse(format).orThrow();
+    EXPECT_EQ(dispatchesInBf16(batch, weights, DType::BF16), 2 * 3 + 1) << format;
+    EXPECT_EQ(dispatchesInBf16(batch, weights, {}), 0) << format;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::llm

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -97,6 +98,30 @@ TEST(Generator, logits_of_pieces_are_those_of_the_whole) {
   ASSERT_EQ(pieces.size(), whole.size());
   for (size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(pieces[i], whole[i], 2e-5) << i;
   EXPECT_EQ(generator.length(0), 8);
+}
+
+TEST(Generator, rounds_products_over_several_rows_where_it_is_told_to) {
+  const LanguageConfig config = configOf(tinyJson("llama"));
+  const ParameterValues values = randomValues(config);
+  const auto logits = [&](int64_t sequences, int64_t chunk, Precision precision) {
+    Generator generator(config, values,
+                        {.device = "reference", .sequences = sequences, .positions = 16, .chunk = chunk, .precision = precision});
+    const std::vector<TokenList> tokens(static_cast<size_t>(sequences), TokenList{3, 1, 4, 1});
+    return generator.feed(tokens, true).logits.front();
+  };
+  const auto distance = [](const std::vector<float>& a, const std::vector<float>& b) {
+    double squares = 0, all = 0;
+    for (size_t i = 0; i < a.size(); ++i) squares += std::pow(a[i] - b[i], 2), all += std::pow(a[i], 2);
+    return std::sqrt(squares / all);
+  };
+  const std::vector<float> exact = logits(1, 1, {});
+  EXPECT_EQ(logits(1, 1, mixed(bf16)), exact) << "one row at a time";
+  for (const auto& [sequences, chunk] : {std::pair(2, 1), std::pair(1, 4)}) {
+    EXPECT_LT(distance(exact, logits(sequences, chunk, {})), 1e-6);
+    const double rounded = distance(exact, logits(sequences, chunk, mixed(bf16)));
+    EXPECT_GT(rounded, 1e-5) << sequences << " sequences, " << chunk << " at a time";
+    EXPECT_LT(rounded, 3e-2);
+  }
 }
 
 TEST(LanguageModel, goes_on_from_its_state_inside_of_a_program) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ir/ops/support/quantized_product.h"
 
 namespace lockstep::graph::quantized_matmul_op {
@@ -12,8 +14,8 @@ constexpr int64_t kFewRows = 4;
 Result<std::vector<TensorType>> infer(const InferContext& c) { return inferQuantizedProduct(kName, c); }
 
 /// The integers of the weight as f32 [N, K], and times their scales where a row has several; nothing keeps them, as a product computes them
-/// where it reads.
-ValueId wideWeight(Builder& b, const QuantizedExtents& e, ValueId words, ValueId scales) {
+/// where it reads. In mixed precision they are numbers of 16 bits: integers of 8 bits and fewer are.
+ValueId wideWeight(Builder& b, const QuantizedExtents& e, const Attributes& attributes, ValueId words, ValueId scales) {
   const auto fill = [&](int64_t number, const Shape& shape) {
     return b.constant(static_cast<double>(number), TensorType{DType::U32, shape});
   };
@@ -28,9 +30,14 @@ ValueId wideWeight(Builder& b, const QuantizedExtents& e, ValueId words, ValueId
     return b.make("narrow", {rows}, {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"length", e.k}});
   };
   const ValueId values = b.make("cast", {firstOf(b.reshape(integer, Shape{e.n, e.words() * e.perWord()}))}, {{"dtype", DType::F32}});
-  if (e.groups() == 1) return values;
+  const auto rounded = [&](ValueId wide) {
+    const Attribute* low = attributes.find(kLowAttribute);
+    if (low == nullptr) return wide;
+    return b.make("cast", {b.make("cast", {wide}, {{"dtype", std::get<DType>(*low)}})}, {{"dtype", DType::F32}});
+  };
+  if (e.groups() == 1) return rounded(values);
   const ValueId repeated = b.broadcastTo(b.reshape(scales, Shape{e.n, e.groups(), 1}), Shape{e.n, e.groups(), e.group});
-  return b.mul(values, firstOf(b.reshape(repeated, Shape{e.n, e.groups() * e.group})));
+  return rounded(b.mul(values, firstOf(b.reshape(repeated, Shape{e.n, e.groups() * e.group}))));
 }
 
 std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const ValueId> operands) {
@@ -38,7 +45,7 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   const QuantizedExtents e = quantizedExtents(x, b.shapeOf(operands[1]), node.attributes);
   std::vector<int64_t> result = x.extents();
   result.back() = e.n;
-  const ValueId weight = b.swapLastAxes(wideWeight(b, e, operands[1], operands[2]));
+  const ValueId weight = b.swapLastAxes(wideWeight(b, e, node.attributes, operands[1], operands[2]));
   ValueId product = b.make("matmul", {b.reshape(operands[0], Shape{e.m, e.k}), weight});
   // The only scale of a row is a factor of its sum.
   if (e.groups() == 1) product = b.mul(product, b.broadcastTo(b.reshape(operands[2], Shape{1, e.n}), Shape{e.m, e.n}));
@@ -49,7 +56,10 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   const Shape& x = b.shapeOf(operands[0]);
   const bool is_few = x.elementCount() / x.extent(x.rank() - 1) <= kFewRows;
   if (!is_few || !hasWholePieces(x.extent(x.rank() - 1), node.attributes)) return {};
-  return b.makeAll("multiply_quantized", {operands.begin(), operands.end()}, node.attributes);
+  if (roundedWeight(quantizedExtents(x, b.shapeOf(operands[1]), node.attributes), node.attributes) != DType::F32) return {};
+  Attributes attributes = node.attributes;
+  attributes.erase(kLowAttribute);
+  return b.makeAll("multiply_quantized", {operands.begin(), operands.end()}, std::move(attributes));
 }
 
 /// Nothing keeps the weight either way.
@@ -61,6 +71,22 @@ constexpr TemplateChoice kChoice{.name = "quantized_matmul",
                                  .needs_packed_dot = true,
                                  .gain = TemplateGain::TimeOfLarge};
 
+/// Rounded scales have no differences, so rounding with them is tested elsewhere (tests/differential/quantized_products_test.cpp).
+std::vector<OpCase> cases() {
+  std::vector<OpCase> cases = quantizedProductCases();
+  OpCase row = *std::ranges::find(cases, "eight_bits_by_row", &OpCase::name);
+  row.name = "eight_bits_in_bf16";
+  row.attributes.set(std::string(kLowAttribute), DType::BF16);
+  cases.push_back(std::move(row));
+  return cases;
+}
+
+constexpr ConstantList<AttributeDef> withLow() {
+  return {kQuantizedAttributes[0],
+          kQuantizedAttributes[1],
+          {kLowAttribute, AttributeKind::DType, "16-bit type of the weight in mixed precision", false}};
+}
+
 }  // namespace
 
 extern const OpDef kOp;
@@ -70,13 +96,15 @@ constexpr OpDef kOp{
         "x [..., K] times a weight [N, K] of signed integers of 4 or 8 bits in u32 words, with a scale per group of a row: [..., N].",
     .constraints = kQuantizedConstraints,
     .operands = ConstantList<std::string_view>{"x", "words", "scales"},
-    .attributes = kQuantizedAttributes,
+    .attributes = withLow(),
     .infer = infer,
     .gradient = ByDecomposition{},
     .lower = DecomposeLowering{.decompose = decompose, .choice = &kChoice},
     .alias = NoAlias{},
     .evaluate = evaluateQuantizedProduct,
-    .cases = quantizedProductCases,
+    .cases = cases,
+    .mixed = MixedRole::Product,
+    .factors = 1,
 };
 
 }  // namespace lockstep::graph::quantized_matmul_op

@@ -15,6 +15,11 @@ QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attr
   return e;
 }
 
+DType roundedWeight(const QuantizedExtents& e, const Attributes& attributes) {
+  const Attribute* low = attributes.find(kLowAttribute);
+  return low == nullptr || e.groups() == 1 ? DType::F32 : std::get<DType>(*low);
+}
+
 bool hasWholePieces(int64_t k, const Attributes& attributes) {
   const auto group = attributes.get<int64_t>("group");
   return group >= k || group % (4 * 32 / attributes.get<int64_t>("bits")) == 0;
@@ -58,12 +63,16 @@ std::vector<Tensor> evaluateQuantizedProduct(const EvaluateContext& c) {
     const int64_t field = word >> (e.bits * (column % e.perWord())) & ((1u << e.bits) - 1);
     return static_cast<double>(field < high ? field : field - 2 * high);
   };
+  const DType low = roundedWeight(e, c.node.attributes);
+  const auto weight = [&](int64_t row, int64_t column) {
+    const double scaled = element(row, column) * scales[static_cast<size_t>(row * e.groups() + column / e.group)];
+    return low == DType::F32 ? scaled : roundedTo(low, scaled);
+  };
   Tensor out{c.results[0], {}};
   for (int64_t i = 0; i < e.m; ++i) {
     for (int64_t j = 0; j < e.n; ++j) {
       double sum = 0;
-      for (int64_t l = 0; l < e.k; ++l)
-        sum += x[static_cast<size_t>(i * e.k + l)] * element(j, l) * scales[static_cast<size_t>(j * e.groups() + l / e.group)];
+      for (int64_t l = 0; l < e.k; ++l) sum += x[static_cast<size_t>(i * e.k + l)] * weight(j, l);
       out.data.push_back(sum);
     }
   }
