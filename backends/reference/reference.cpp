@@ -29,6 +29,8 @@ using reference::Fault;
 constexpr uint32_t kMaxWorkgroupInvocations = 1024;
 constexpr uint32_t kMaxImmediateBytes = 256;
 constexpr uint32_t kMaxWorkgroupBytes = 32768;
+/// What a kernel may have all the same: programs that were planned for a GPU run here, too, so that they can be compared and bounded.
+constexpr uint32_t kMostWorkgroupBytes = 131072;
 
 class ReferenceMemory : public Memory {
  public:
@@ -337,10 +339,12 @@ Status checkBindings(const program::Program& program, const program::Dispatch& d
   return Success{};
 }
 
-/// Before the kernel is decoded, which multiplies the sizes of a workgroup without a look at their product. Any number of bindings runs.
+/// Before the kernel is decoded, which multiplies the sizes of a workgroup without a look at their product. Any number of bindings runs,
+/// and more workgroup memory than is planned for.
 Status checkLimits(const std::string& name, const kernel::Module& module, program::DeviceProfile profile) {
   if (module.entryPoint() == nullptr) return Success{};
   profile.max_storage_buffers = std::numeric_limits<uint32_t>::max();
+  profile.max_workgroup_bytes = kMostWorkgroupBytes;
   const auto beyond = program::firstExceeded(program::limitUses(module, profile));
   if (!beyond) return Success{};
   return fail("reference.limit",

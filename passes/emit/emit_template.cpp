@@ -23,6 +23,33 @@ struct Filled {
   bool brain = false;  ///< matrix units multiply bf16 where the template says f16
 };
 
+/// The store of a template with one result, of which other operations make what the kernel stores: the bodies that fuse makes for templates
+/// that store each element alone and once.
+void storeWithEpilogue(kernel::Builder& b, BodyEmitter& emitter, const TemplateNode& seed) {
+  const graph::Graph& body = emitter.body();
+  const graph::TemplateTensor& tensor = seed.shape.results.front();
+  const std::vector<kernel::ValueId> parameters = openHook(b, "store_" + std::string(tensor.name));
+  emitter.pushScope();
+  emitter.define(body[seed.node].results[0], parameters.back());
+  const PositionId here = emitter.atAxes(tensor.space, {parameters.begin(), parameters.end() - 1});
+  // All of them first: what is stored may lie where an operand was.
+  std::vector<std::pair<PositionId, kernel::ValueId>> made;
+  for (const graph::Output& output : body.outputs) {
+    const graph::Shape& shape = body.shapeOf(output.value);
+    const PositionId place = emitter.through(graph::reshapeMap(tensor.space, shape), shape, here);
+    made.emplace_back(place, emitter.value(output.value, place));
+  }
+  for (size_t i = 0; i < made.size(); ++i) emitter.store(i, made[i].first, made[i].second);
+  b.returnVoid();
+  emitter.popScope();
+}
+
+/// Whether the kernel stores something else than results of the template.
+bool hasEpilogue(const graph::Graph& body, const graph::Node& node) {
+  return std::ranges::any_of(
+      body.outputs, [&](const graph::Output& output) { return std::ranges::find(node.results, output.value) == node.results.end(); });
+}
+
 /// With the bindings as they are; `by_element` gets those of which some element is read alone, where vectors are bound.
 Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool unrolled, const BodyBindings& bindings,
                                 std::set<uint32_t>& by_element) {
@@ -62,7 +89,9 @@ Result<kernel::Module> fillOnce(const Filled& plan, const EmitQuery& query, bool
     }
     emitter.popScope();
   }
-  for (size_t i = 0; i < seed.shape.results.size(); ++i) {
+  const bool has_epilogue = hasEpilogue(body, node);
+  if (has_epilogue) storeWithEpilogue(b, emitter, seed);
+  for (size_t i = 0; i < seed.shape.results.size() && !has_epilogue; ++i) {
     const graph::TemplateTensor& tensor = seed.shape.results[i];
     const auto output = std::ranges::find(body.outputs, node.results[i], &graph::Output::value);
     if (output == body.outputs.end()) continue;  // nobody reads it

@@ -33,9 +33,18 @@ struct Placement {
   /// How a node of a cluster makes its elements: each at its own position, or one for each row of the cluster's space.
   enum class Seat : uint8_t { PerElement, PerRow };
 
+  /// Whether the cluster's kernel can make more of each element that it stores. Templates store some elements as vectors, or in several
+  /// steps; those of digits store each alone and once.
+  [[nodiscard]] bool takesEpilogue(const Cluster& cluster) const {
+    return cluster.kind != GroupKind::Template || std::ranges::any_of(cluster.members, [&](NodeId member) {
+             const auto* lowering = std::get_if<TemplateLowering>(&*graph[member].op->lower);
+             return lowering != nullptr && lowering->shape(graph, graph[member]).form == TemplateForm::Digits;
+           });
+  }
+
   /// How an element node reads one member of a cluster; nothing: the two cannot run together.
   [[nodiscard]] std::optional<Seat> seatBeside(const Cluster& cluster, const Shape& shape, const Read& read) const {
-    if (!read.exact || cluster.kind == GroupKind::Template) return std::nullopt;
+    if (!read.exact || !takesEpilogue(cluster)) return std::nullopt;
     const Shape& source = graph.shapeOf(read.base);
     const bool per_row = state.row_aligned[graph[read.base].node.index()] != 0;
     if (isLinearIdentity(read.map, shape, source)) return per_row ? Seat::PerRow : Seat::PerElement;
@@ -46,6 +55,8 @@ struct Placement {
 
   /// How an element node would sit in a cluster that makes some of what it reads; nothing: not at all.
   [[nodiscard]] std::optional<Seat> seatIn(int32_t c, const Node& node, const std::vector<Read>& reads) const {
+    // Elements that are stored one by one cannot share words.
+    if (state.cluster(c).kind == GroupKind::Template && isPacked(graph.typeOf(node.results[0]).dtype)) return std::nullopt;
     std::optional<Seat> found;
     for (const Read& read : reads) {
       if (!state.isMember(c, read.base)) continue;
@@ -107,10 +118,11 @@ struct Placement {
   [[nodiscard]] bool isLateSum(int32_t c) const { return state.cluster(c).kind == GroupKind::Map && late.contains(c); }
   /// Whether a product would wait for another one if it made the sum, and the sum is small enough for its reader to add them (late_sums).
   [[nodiscard]] bool wouldWait(int32_t c, const std::set<int32_t, std::greater<>>& sources, const Node& node) const {
-    if (state.cluster(c).kind != GroupKind::Contract || graph.shapeOf(node.results[0]).elementCount() > state.config.late_sums)
-      return false;
+    const GroupKind kind = state.cluster(c).kind;
+    const bool is_product = kind == GroupKind::Contract || kind == GroupKind::Template;
+    if (!is_product || graph.shapeOf(node.results[0]).elementCount() > state.config.late_sums) return false;
     return std::ranges::any_of(sources, [&](int32_t other) {
-      const bool is_sum = state.cluster(other).kind == GroupKind::Contract || isLateSum(other);
+      const bool is_sum = state.cluster(other).kind == kind || isLateSum(other);
       return other != c && is_sum && levelOf(other) >= levelOf(c);
     });
   }

@@ -133,6 +133,37 @@ fn @main(%i: u32 {builtin = local_invocation_index}) {workgroup_size = [32, 1, 1
   EXPECT_TRUE(std::isnan(std::bit_cast<float>((*out)[0][16])));
 }
 
+/// What the plan of a GPU with 48 KiB needs runs here as well; without an end to it, a mistake could take all memory.
+TEST(Checks, workgroup_memory_may_be_that_of_a_gpu) {
+  const auto reversed = [](uint32_t words) {
+    return fmt::format(R"(lockstep.kernel 1
+var @tile: array<u32, {0}> {{space = workgroup}}
+var @data: array<u32> {{access = read_write, binding = 0, group = 0, space = storage}}
+fn @main(%i: u32 {{builtin = local_invocation_index}}) {{workgroup_size = [64, 1, 1]}} {{
+  %last: u32 = sub {1}u, %i
+  %there: ptr<workgroup, u32> = access @tile, %last
+  store %there, %i
+  workgroup_barrier
+  %back: u32 = sub 63u, %i
+  %from: u32 = sub {1}u, %back
+  %here: ptr<workgroup, u32> = access @tile, %from
+  %x: u32 = load %here
+  %p: ptr<storage, u32, read_write> = access @data, %i
+  store %p, %x
+}}
+)",
+                       words, words - 1);
+  };
+  const std::unique_ptr<Backend> backend = makeReference();
+  for (const uint32_t kib : {32u, 48u, 128u}) {
+    const std::vector<Words> result = runText(*backend, reversed(kib * 256), {Words(64)}, {2, 1, 1}).orThrow();
+    for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[0][i], 63 - i) << kib;
+  }
+  const Diagnostic refused = failureOf(reversed(128 * 256 + 1), {Words(64)}, {1, 1, 1}).diagnostics[0];
+  EXPECT_EQ(refused.code, "reference.limit");
+  EXPECT_NE(refused.message.find("131076 bytes of workgroup memory are above the limit of 131072"), std::string::npos) << refused.message;
+}
+
 TEST(Checks, unchecked_stores_out_of_bounds_are_dropped_and_loads_give_zero) {
   std::unique_ptr<Backend> backend = makeReference({.checks = false});
   std::string text = std::string(kBuffer) + R"(var @out: array<f32> {access = read_write, binding = 1, group = 0, space = storage}

@@ -11,6 +11,7 @@
 #include "frontend/ops/ops.h"
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
+#include "ir/graph/builder.h"
 #include "passes/pipeline.h"
 #include "tests/differential/compare.h"
 #include "tests/frontend/tracing.h"
@@ -193,6 +194,59 @@ INSTANTIATE_TEST_SUITE_P(
                       QuantizedCase{"eight_bits_by_row", 1, 1024, 1024, 1024, 8}, QuantizedCase{"eight_bits_odd", 1, 1543, 777, 777, 8},
                       QuantizedCase{"eight_bits_groups", 3, 257, 515, 64, 8}),
     [](const auto& info) { return info.param.name; });
+
+/// What a layer adds to its product, and what the next norm multiplies.
+graph::Graph withResidual(const QuantizedCase& c) {
+  graph::Builder b;
+  const auto input = [&](const char* name, const TensorType& type) {
+    return b.make("input", {}, {{"name", std::string(name)}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
+  };
+  const graph::ValueId x = input("a", f32(c.rows, c.k)), words = input("b", u32(c.n, parts(c.k, 32 / c.bits))),
+                       scales = input("c", f32(c.n, parts(c.k, c.group)));
+  const graph::ValueId y = b.make("quantized_matmul", {x, words, scales}, {{"bits", int64_t{c.bits}}, {"group", c.group}});
+  const graph::ValueId sum = b.add(input("residual", f32(c.rows, c.n)), y);
+  b.output(graph::OutputKind::Result, "sum", sum);
+  b.output(graph::OutputKind::Result, "scaled", b.mul(sum, b.broadcastTo(input("gain", f32(c.n)), graph::Shape{c.rows, c.n})));
+  return b.take();
+}
+
+TEST(Quantized, dots_take_in_what_follows) {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.packed_dot = true;
+  options.preferred_templates = kByDots;
+  options.templates = detail::templateSource();
+  EXPECT_EQ(passes::compile(withResidual({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 1u);
+  for (const QuantizedCase& c :
+       {QuantizedCase{"", 1, 1031, 1024, 32, 4}, QuantizedCase{"", 3, 67, 1000, 128, 4}, QuantizedCase{"", 1, 515, 777, 777, 8}}) {
+    graph::LeafValues plain = leavesOf(c);
+    // The last row is made again without digits.
+    std::vector<double>& x = plain.at("a").data;
+    x[x.size() - 5] = std::numeric_limits<double>::infinity();
+    std::vector<double> want = byHand(c, plain);
+    graph::LeafValues leaves = inWords(c, plain);
+    graph::Tensor residual{f32(c.rows, c.n), {}}, gain{f32(c.n), {}};
+    for (size_t i = 0; i < want.size(); ++i) residual.data.push_back(static_cast<double>(i % 37) - 18);
+    for (int64_t i = 0; i < c.n; ++i) gain.data.push_back(static_cast<double>(i % 7) + 1);
+    for (size_t i = 0; i < want.size(); ++i) want[i] += residual.data[i];
+    leaves.emplace("residual", residual), leaves.emplace("gain", gain);
+    for (const auto& [device, gpu] : gpusWithDots()) {
+      const std::vector<graph::Tensor> got = runGraph(withResidual(c), leaves, {.device = device, .opened = &gpu, .prefer = kByDots});
+      for (size_t i = 0; i < 2 * want.size(); ++i) {
+        const size_t place = i % want.size();
+        const double wanted = i < want.size() ? want[place] : want[place] * gain.data[place % static_cast<size_t>(c.n)];
+        const double given = got[i < want.size() ? 0 : 1].data[place];
+        if (std::isnan(wanted)) {
+          ASSERT_TRUE(std::isnan(given)) << device << " at " << i;
+        } else if (std::isinf(wanted)) {
+          ASSERT_EQ(given, wanted) << device << " at " << i;
+        } else {
+          ASSERT_NEAR(given, wanted, 1e-3) << device << " at " << i;
+        }
+      }
+    }
+  }
+}
 
 /// Rows of x whose pieces differ by powers of two up to 2^±60, and one with what has no digits.
 void expectAnyRange(const QuantizedCase& c) {

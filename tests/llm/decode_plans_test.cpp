@@ -124,6 +124,19 @@ TEST(DecodePlans, a_token_of_quantised_weights_takes_as_few) {
   }
 }
 
+/// Large ones are integer dot products, which take in what follows them: seven levels per layer, and six around them.
+TEST(DecodePlans, what_follows_large_quantised_products_takes_no_level) {
+  for (const char* format : {"int8", "int4"}) {
+    LanguageConfig config = llama(16);
+    config.weights = nn::WeightFormat::parse(format).orThrow();
+    passes::CompileOptions how = onGpu();
+    how.profile.packed_dot = true;
+    const GeneratorOptions options{.positions = 1024, .chunk = 1, .cache = graph::DType::BF16};
+    const passes::Compiled all = passes::compile(detail::withoutCaptures(traced(config, options)), how).orThrow();
+    EXPECT_LE(all.plan.levels, 7u * 16 + 6) << format << "\n" << listOf(all);
+  }
+}
+
 /// What a norm and a product of one row sum over is not taken apart, although a kernel before it has rows of the same size.
 TEST(DecodePlans, products_of_a_row_stay_whole) {
   LanguageConfig config = llama(4);
