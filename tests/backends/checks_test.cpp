@@ -154,12 +154,19 @@ fn @main(%i: u32 {{builtin = local_invocation_index}}) {{workgroup_size = [64, 1
 )",
                        words, words - 1);
   };
-  const std::unique_ptr<Backend> backend = makeReference();
+  const auto run = [&](uint32_t words) {
+    program::DeviceProfile gpu;
+    gpu.max_workgroup_bytes = 4 * words;
+    const std::unique_ptr<Backend> backend = makeReference();
+    return runKernel(*backend, kernel::parse(reversed(words)).orThrow(), {Words(64)}, {2, 1, 1}, {}, gpu);
+  };
   for (const uint32_t kib : {32u, 48u, 128u}) {
-    const std::vector<Words> result = runText(*backend, reversed(kib * 256), {Words(64)}, {2, 1, 1}).orThrow();
+    const std::vector<Words> result = run(kib * 256).orThrow();
     for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(result[0][i], 63 - i) << kib;
   }
-  const Diagnostic refused = failureOf(reversed(128 * 256 + 1), {Words(64)}, {1, 1, 1}).diagnostics[0];
+  const Result<std::vector<Words>> beyond = run(128 * 256 + 1);
+  ASSERT_FALSE(beyond.ok());
+  const Diagnostic refused = beyond.diagnostics().front();
   EXPECT_EQ(refused.code, "reference.limit");
   EXPECT_NE(refused.message.find("131076 bytes of workgroup memory are above the limit of 131072"), std::string::npos) << refused.message;
 }

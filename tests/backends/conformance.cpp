@@ -70,8 +70,10 @@ Words wordsOf(const std::vector<float>& values) {
 }
 
 Result<std::vector<Words>> runKernel(Backend& backend, const kernel::Module& module, const std::vector<Words>& buffers,
-                                     std::array<uint32_t, 3> groups, const Words& immediates) {
-  LS_TRY(program::ValidProgram program, program::validate(makeProgram(module, buffers, groups, immediates)));
+                                     std::array<uint32_t, 3> groups, const Words& immediates, const program::DeviceProfile& profile) {
+  program::Program made = makeProgram(module, buffers, groups, immediates);
+  made.profile = profile;
+  LS_TRY(program::ValidProgram program, program::validate(std::move(made)));
   LS_TRY(std::unique_ptr<Executable> executable, backend.compile(program));
   std::vector<std::byte> input(program->arenas[0].size);
   for (size_t k = 0; k < buffers.size(); ++k) {

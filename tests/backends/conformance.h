@@ -36,9 +36,11 @@ struct BackendCase {
 inline void PrintTo(const BackendCase& value, std::ostream* out) { *out << value.name; }
 std::string caseName(const testing::TestParamInfo<BackendCase>& info);
 
-/// Runs one dispatch: buffer k is bound read_write (or read, as the kernel's variable says) as binding k. Returns all buffers afterwards.
+/// Runs one dispatch, as if it was made for this profile: buffer k is bound read_write (or read, as the kernel's variable says) as binding
+/// k. Returns all buffers afterwards.
 Result<std::vector<Words>> runKernel(Backend& backend, const kernel::Module& module, const std::vector<Words>& buffers,
-                                     std::array<uint32_t, 3> groups, const Words& immediates = {});
+                                     std::array<uint32_t, 3> groups, const Words& immediates = {},
+                                     const program::DeviceProfile& profile = {});
 /// The same for a kernel in the text form, without the version line.
 Result<std::vector<Words>> runText(Backend& backend, std::string_view body, const std::vector<Words>& buffers,
                                    std::array<uint32_t, 3> groups);
