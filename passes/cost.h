@@ -188,9 +188,9 @@ inline constexpr int64_t kShortestQuadPart = 1024;
 /// convolution have few tiles and up to 10^5 elements along the inner axis, and other products wait beside them in the same dispatch. With
 /// 2 parts, 64 x 576 with an inner axis of 65 536 takes part in kernels of 10 TFLOP/s. Other numbers were not measured.
 inline constexpr int64_t kMatrixGroupsPerUnit = 5, kMostMatrixParts = 64;
-/// The same of tiles for few rows, whose sums are small: workgroups per unit, and elements of a part. Such a workgroup waits 1.3 us for
-/// each step along the inner axis of 8B's products on an H200, alone or beside three others: 32 rows by [4096, 14336] take 85 us with 448
-/// workgroups for two such products, and by [14336, 4096] 79 us with 256 for one.
+/// The same of tiles for few rows in 16 bits, whose sums are small: workgroups per unit, and elements of a part. Such a workgroup waits 1.3
+/// us for each step along the inner axis of 8B's products on an H200, alone or beside three others: 32 rows by [4096, 14336] take 85 us
+/// with 448 workgroups for two such products, and by [14336, 4096] 79 us with 256 for one.
 inline constexpr int64_t kFewRowGroupsPerUnit = 4, kShortestFewRowPart = 256;
 /// More parts make the second stage longer than the first one saves: 16 partial sums are read in one round.
 inline constexpr int64_t kMostParts = 16;

@@ -225,7 +225,7 @@ struct Splitter {
       if (tiles < units) parts = partsOf(shape.k, cost::kShortestQuadPart, tiles, cost::kGroupsPerUnit * units);
     }
     if (shape.m * shape.n * shape.k < cost::kLeastMatrixProducts * units) return parts;
-    if (shape.m <= cost::kNarrow) {
+    if (shape.m <= cost::kNarrow && !is_f32) {
       const int64_t tiles = divideUp(shape.n, cost::kFewRowTiles.front().n);
       return std::max(parts,
                       partsOf(shape.k, cost::kShortestFewRowPart, tiles, cost::kFewRowGroupsPerUnit * units, cost::kMostMatrixParts));
