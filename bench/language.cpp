@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time per token of language models in the shapes of published ones, with random weights and 512 tokens before: one sequence, 32 of them,
 // and a prompt of 2048 tokens. Products over several rows are in bf16 where the weights are not f32. Beside it the least time that reading
-// takes: bytes of weights, keys and values by the measured rate of copies, and levels by the time of one. usage: bench_language [--short]
-// [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--only 1|32|prompt] [DEVICE] prints one line each, and on request where
-// the time of a token goes; peer_language.py is the same in PyTorch
+// takes: bytes of weights, keys and values by the measured rate of copies, and levels by the time of one.
+//
+// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--only 1|32|prompt] [DEVICE]
+// prints one line each, and on request where the time of a token goes; peer_language.py is the same in PyTorch
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -72,9 +72,12 @@ int main(int count, char** arguments) {
   std::vector<std::string> devices(arguments + 1, arguments + count);
   std::string only;
   std::vector<std::string> disabled;
-  while (devices.size() >= 2 && devices.front().starts_with("--")) {
-    if (devices.front() == "--only") only = devices[1];
-    if (devices.front() == "--disable-pass") disabled.push_back(devices[1]);
+  while (devices.size() >= 2 && (devices.front() == "--only" || devices.front() == "--disable-pass")) {
+    if (devices.front() == "--only") {
+      only = devices[1];
+    } else {
+      disabled.push_back(devices[1]);
+    }
     devices.erase(devices.begin(), devices.begin() + 2);
   }
   if (devices.empty()) devices = {"reference", "vulkan"};

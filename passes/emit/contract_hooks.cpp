@@ -26,11 +26,6 @@ struct Neighbours {
   std::vector<std::vector<kernel::ValueId>> values;  ///< by output
 };
 
-PositionId placeOf(BodyEmitter& emitter, size_t output, const Shape& space, PositionId here) {
-  const Shape& shape = emitter.body().shapeOf(emitter.body().outputs[output].value);
-  return emitter.through(graph::reshapeMap(space, shape), shape, here);
-}
-
 /// Computes what is fused into the stores, for the `sums` of `sums.size()` columns from a multiple of that on.
 Neighbours valuesOf(kernel::Builder& b, BodyEmitter& emitter, const ContractNode& contract, kernel::ValueId batch, kernel::ValueId m,
                     kernel::ValueId column, std::span<const kernel::ValueId> sums) {
@@ -44,7 +39,7 @@ Neighbours valuesOf(kernel::Builder& b, BodyEmitter& emitter, const ContractNode
     emitter.define(body[contract.node].results[0], sums[lane]);
     const PositionId here = emitter.atAxes(space, {batch, m, columns[lane]});
     for (size_t i = 0; i < made.values.size(); ++i) {
-      const PositionId place = placeOf(emitter, i, space, here);
+      const PositionId place = placeInOutput(emitter, i, space, here);
       made.values[i].push_back(emitter.value(body.outputs[i].value, place));
       if (lane == 0) made.first.push_back(emitter.linear(place));
     }
@@ -61,13 +56,7 @@ void storeOne(BodyEmitter& emitter, const ContractNode& contract, const std::vec
   const graph::Graph& body = emitter.body();
   const Shape space{contract.shape.batch, contract.shape.m, contract.shape.n};
   emitter.define(body[contract.node].results[0], parameters[3]);
-  const PositionId here = emitter.atAxes(space, {parameters[0], parameters[1], parameters[2]});
-  std::vector<std::pair<PositionId, kernel::ValueId>> made;
-  for (size_t i = 0; i < body.outputs.size(); ++i) {
-    const PositionId place = placeOf(emitter, i, space, here);
-    made.emplace_back(place, emitter.value(body.outputs[i].value, place));
-  }
-  for (size_t i = 0; i < made.size(); ++i) emitter.store(i, made[i].first, made[i].second);
+  storeOutputs(emitter, space, emitter.atAxes(space, {parameters[0], parameters[1], parameters[2]}));
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ class HeldRows {
     row_in_group_ = plan.lanes == 1 ? invocation_ : b.make(Op::Div, {invocation_, lanes});
     group_ = entry.group;
     first_row_ = b.make(Op::Mul, {group_, b.u32(unsigned32(plan.rows_per_group * plan.rounds * plan.rows_per_lane))});
+    for (const std::vector<NodeId>& phase : phases_.phases) {
+      for (const NodeId id : phase) factors_.emplace(id, factorsOf(body_, body_[id], phases_.columns, plan_.width));
+    }
   }
 
   void emit() {
@@ -223,13 +226,12 @@ class HeldRows {
 
   std::vector<PairwiseReduction> sumsOf(const std::vector<NodeId>& reduces) {
     std::vector<PairwiseReduction> sums;
-    for (const NodeId id : reduces) factors_.try_emplace(id.index(), factorsOf(body_, body_[id], phases_.columns, plan_.width));
     for (const NodeId id : reduces) sums.emplace_back(b_, std::get<ReduceLowering>(*body_[id].op->lower));
     return sums;
   }
 
   void addElement(const std::vector<NodeId>& reduces, std::vector<PairwiseReduction>& sums, kernel::ValueId column) {
-    for (size_t i = 0; i < reduces.size(); ++i) sums[i].add(product(factors_[reduces[i].index()].own, column));
+    for (size_t i = 0; i < reduces.size(); ++i) sums[i].add(product(factors_.at(reduces[i]).own, column));
   }
 
   kernel::ValueId product(const std::vector<graph::ValueId>& factors, kernel::ValueId column) {
@@ -247,7 +249,7 @@ class HeldRows {
                const Slot& slot) {
     for (size_t i = 0; i < reduces.size(); ++i) {
       kernel::ValueId part = parts[i].total();
-      const std::vector<graph::ValueId>& shared = factors_[reduces[i].index()].shared;
+      const std::vector<graph::ValueId>& shared = factors_.at(reduces[i]).shared;
       if (!shared.empty()) part = b_.make(Op::Mul, {part, product(shared, slot.columns.front())});
       if (slot.inside.valid()) {
         const kernel::ValueId neutral = neutralOf(b_, sums[i].reduce(), body_.typeOf(body_[reduces[i]].operands[0]).dtype);
@@ -356,7 +358,7 @@ class HeldRows {
   const RowPhases phases_;
   kernel::ValueId invocation_, lane_, row_in_group_, group_, first_row_, row_, valid_;
   std::vector<Slot> slots_;
-  std::map<size_t, SumFactors> factors_;            // by reduction
+  std::map<NodeId, SumFactors> factors_;            // by reduction
   std::vector<std::vector<kernel::ValueId>> sums_;  // by sum by columns: of the columns of the slots, one after the other
 };
 

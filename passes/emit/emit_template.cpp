@@ -26,20 +26,11 @@ struct Filled {
 /// The store of a template with one result, of which other operations make what the kernel stores: the bodies that fuse makes for templates
 /// that store each element alone and once.
 void storeWithEpilogue(kernel::Builder& b, BodyEmitter& emitter, const TemplateNode& seed) {
-  const graph::Graph& body = emitter.body();
   const graph::TemplateTensor& tensor = seed.shape.results.front();
   const std::vector<kernel::ValueId> parameters = openHook(b, "store_" + std::string(tensor.name));
   emitter.pushScope();
-  emitter.define(body[seed.node].results[0], parameters.back());
-  const PositionId here = emitter.atAxes(tensor.space, {parameters.begin(), parameters.end() - 1});
-  // All of them first: what is stored may lie where an operand was.
-  std::vector<std::pair<PositionId, kernel::ValueId>> made;
-  for (const graph::Output& output : body.outputs) {
-    const graph::Shape& shape = body.shapeOf(output.value);
-    const PositionId place = emitter.through(graph::reshapeMap(tensor.space, shape), shape, here);
-    made.emplace_back(place, emitter.value(output.value, place));
-  }
-  for (size_t i = 0; i < made.size(); ++i) emitter.store(i, made[i].first, made[i].second);
+  emitter.define(emitter.body()[seed.node].results[0], parameters.back());
+  storeOutputs(emitter, tensor.space, emitter.atAxes(tensor.space, {parameters.begin(), parameters.end() - 1}));
   b.returnVoid();
   emitter.popScope();
 }

@@ -21,6 +21,21 @@ std::vector<kernel::ValueId> openHook(kernel::Builder& b, std::string_view name)
   internalError("a kernel template lacks the hook '" + std::string(name) + "'");
 }
 
+PositionId placeInOutput(BodyEmitter& emitter, size_t output, const graph::Shape& space, PositionId here) {
+  const graph::Shape& shape = emitter.body().shapeOf(emitter.body().outputs[output].value);
+  return emitter.through(graph::reshapeMap(space, shape), shape, here);
+}
+
+void storeOutputs(BodyEmitter& emitter, const graph::Shape& space, PositionId here) {
+  const std::vector<graph::Output>& outputs = emitter.body().outputs;
+  std::vector<std::pair<PositionId, kernel::ValueId>> made;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const PositionId place = placeInOutput(emitter, i, space, here);
+    made.emplace_back(place, emitter.value(outputs[i].value, place));
+  }
+  for (size_t i = 0; i < made.size(); ++i) emitter.store(i, made[i].first, made[i].second);
+}
+
 void fillWorkgroupIndex(kernel::Builder& b, const EmitQuery& query) {
   const std::vector<kernel::ValueId> group = openHook(b, "workgroup_index");
   kernel::ValueId flat = b.extract(group[0], 0u);

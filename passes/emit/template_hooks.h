@@ -20,6 +20,11 @@ inline constexpr size_t kUnrolledDigits = 4096;
 /// Gives the function `name` of a template a new, empty body and enters it; its parameters by order.
 std::vector<kernel::ValueId> openHook(kernel::Builder& builder, std::string_view name);
 
+/// The place in a result of the body that shows the element `here` of `space`.
+PositionId placeInOutput(BodyEmitter& emitter, size_t output, const graph::Shape& space, PositionId here);
+/// Computes all results of the body there, and only then stores them: one may lie where an operand was.
+void storeOutputs(BodyEmitter& emitter, const graph::Shape& space, PositionId here);
+
 /// Fills in the hook that gives the flat number of a workgroup.
 void fillWorkgroupIndex(kernel::Builder& builder, const EmitQuery& query);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/ops/support/attention.h"
 #include "ir/ops/support/quantized_product.h"
 
 namespace lockstep::graph::quantized_matmul_op {
@@ -15,7 +16,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) { return inferQuant
 
 /// The integers of the weight as f32 [N, K], and times their scales where a row has several; nothing keeps them, as a product computes them
 /// where it reads. In mixed precision they are numbers of 16 bits: integers of 8 bits and fewer are.
-ValueId wideWeight(Builder& b, const QuantizedExtents& e, const Attributes& attributes, ValueId words, ValueId scales) {
+ValueId wideWeight(Builder& b, const QuantizedExtents& e, DType low, ValueId words, ValueId scales) {
   const auto fill = [&](int64_t number, const Shape& shape) {
     return b.constant(static_cast<double>(number), TensorType{DType::U32, shape});
   };
@@ -31,9 +32,8 @@ ValueId wideWeight(Builder& b, const QuantizedExtents& e, const Attributes& attr
   };
   const ValueId values = b.make("cast", {firstOf(b.reshape(integer, Shape{e.n, e.words() * e.perWord()}))}, {{"dtype", DType::F32}});
   const auto rounded = [&](ValueId wide) {
-    const Attribute* low = attributes.find(kLowAttribute);
-    if (low == nullptr) return wide;
-    return b.make("cast", {b.make("cast", {wide}, {{"dtype", std::get<DType>(*low)}})}, {{"dtype", DType::F32}});
+    if (low == DType::F32) return wide;
+    return b.make("cast", {b.make("cast", {wide}, {{"dtype", low}})}, {{"dtype", DType::F32}});
   };
   if (e.groups() == 1) return rounded(values);
   const ValueId repeated = b.broadcastTo(b.reshape(scales, Shape{e.n, e.groups(), 1}), Shape{e.n, e.groups(), e.group});
@@ -45,7 +45,7 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   const QuantizedExtents e = quantizedExtents(x, b.shapeOf(operands[1]), node.attributes);
   std::vector<int64_t> result = x.extents();
   result.back() = e.n;
-  const ValueId weight = b.swapLastAxes(wideWeight(b, e, node.attributes, operands[1], operands[2]));
+  const ValueId weight = b.swapLastAxes(wideWeight(b, e, lowOf(node), operands[1], operands[2]));
   ValueId product = b.make("matmul", {b.reshape(operands[0], Shape{e.m, e.k}), weight});
   // The only scale of a row is a factor of its sum.
   if (e.groups() == 1) product = b.mul(product, b.broadcastTo(b.reshape(operands[2], Shape{1, e.n}), Shape{e.m, e.n}));
@@ -56,7 +56,7 @@ std::vector<ValueId> build(Builder& b, const Node& node, std::span<const ValueId
   const Shape& x = b.shapeOf(operands[0]);
   const bool is_few = x.elementCount() / x.extent(x.rank() - 1) <= kFewRows;
   if (!is_few || !hasWholePieces(x.extent(x.rank() - 1), node.attributes)) return {};
-  if (roundedWeight(quantizedExtents(x, b.shapeOf(operands[1]), node.attributes), node.attributes) != DType::F32) return {};
+  if (roundedWeight(quantizedExtents(x, b.shapeOf(operands[1]), node.attributes), node) != DType::F32) return {};
   Attributes attributes = node.attributes;
   attributes.erase(kLowAttribute);
   return b.makeAll("multiply_quantized", {operands.begin(), operands.end()}, std::move(attributes));
@@ -81,11 +81,7 @@ std::vector<OpCase> cases() {
   return cases;
 }
 
-constexpr ConstantList<AttributeDef> withLow() {
-  return {kQuantizedAttributes[0],
-          kQuantizedAttributes[1],
-          {kLowAttribute, AttributeKind::DType, "16-bit type of the weight in mixed precision", false}};
-}
+constexpr ConstantList<AttributeDef> withLow() { return {kQuantizedAttributes[0], kQuantizedAttributes[1], kRoundedAttribute}; }
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "ir/ops/support/attention.h"
+
 namespace lockstep::graph {
 
 QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attributes& attributes) {
@@ -15,10 +17,7 @@ QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attr
   return e;
 }
 
-DType roundedWeight(const QuantizedExtents& e, const Attributes& attributes) {
-  const Attribute* low = attributes.find(kLowAttribute);
-  return low == nullptr || e.groups() == 1 ? DType::F32 : std::get<DType>(*low);
-}
+DType roundedWeight(const QuantizedExtents& e, const Node& node) { return e.groups() == 1 ? DType::F32 : lowOf(node); }
 
 bool hasWholePieces(int64_t k, const Attributes& attributes) {
   const auto group = attributes.get<int64_t>("group");
@@ -63,7 +62,7 @@ std::vector<Tensor> evaluateQuantizedProduct(const EvaluateContext& c) {
     const int64_t field = word >> (e.bits * (column % e.perWord())) & ((1u << e.bits) - 1);
     return static_cast<double>(field < high ? field : field - 2 * high);
   };
-  const DType low = roundedWeight(e, c.node.attributes);
+  const DType low = roundedWeight(e, c.node);
   const auto weight = [&](int64_t row, int64_t column) {
     const double scaled = element(row, column) * scales[static_cast<size_t>(row * e.groups() + column / e.group)];
     return low == DType::F32 ? scaled : roundedTo(low, scaled);

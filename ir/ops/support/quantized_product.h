@@ -18,7 +18,7 @@ struct QuantizedExtents {
 /// Of x [..., K] and words [N, W] that fit.
 QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attributes& attributes);
 /// The type to which elements times their scales are rounded, F32 where they stay as they are. Integers with one scale per row do.
-DType roundedWeight(const QuantizedExtents& e, const Attributes& attributes);
+DType roundedWeight(const QuantizedExtents& e, const Node& node);
 /// Whether four words that are loaded together have one scale.
 bool hasWholePieces(int64_t k, const Attributes& attributes);
 
