@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time per token of language models in the shapes of published ones, with random weights and 512 tokens before: one sequence, 32 of them,
-// and a prompt of 2048 tokens. Products over several rows are in bf16 where the weights are not f32. Beside it the least time that reading
-// takes: bytes of weights, keys and values by the measured rate of copies, and levels by the time of one.
+// Time per token of language models in the shapes of published ones, with random weights and 512 tokens before (--context): one sequence,
+// 32 of them, and a prompt of 2048 tokens. Products over several rows are in bf16 where the weights are not f32. Beside it the least time
+// that reading takes: bytes of weights, keys and values by the measured rate of copies, and levels by the time of one.
 //
-// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--only 1|32|prompt] [DEVICE]
+// usage: bench_language [--short] [--profile] [--weights FORMAT] [--model NAME] [--layers COUNT] [--context COUNT]
+//        [--only 1|32|prompt] [DEVICE]
 // prints one line each, and on request where the time of a token goes; peer_language.py is the same in PyTorch
 #include <fmt/format.h>
 
@@ -123,6 +124,7 @@ struct Run {
   lockstep::nn::WeightFormat format;
   lockstep::tools::Peaks peaks;
   bool is_short = false, with_profile = false;
+  int64_t context = 512;
 };
 
 /// Where the time of a step goes. `before` comes before each one, and keeps the clocks up.
@@ -144,11 +146,11 @@ uint64_t bytesRead(const llm::Generator& generator, const llm::LanguageConfig& c
 }
 
 void reportDecoding(const Shape& shape, const llm::LanguageConfig& config, const Run& run, int64_t sequences) {
-  const int64_t before = run.is_short ? 16 : 512, tokens = run.is_short ? 8 : 64;
+  const int64_t before = run.is_short ? 16 : run.context, tokens = run.is_short ? 8 : 64;
   llm::Generator generator(config, randomWeights(config),
                            {.device = run.device,
                             .sequences = sequences,
-                            .positions = 2 * before,
+                            .positions = before + (run.is_short ? 16 : 512),
                             .chunk = 1,
                             .tokens_per_submission = tokens,
                             .precision = run.format.isF32() ? lockstep::Precision{} : lockstep::mixed(lockstep::DType::BF16),
@@ -225,7 +227,8 @@ int main(int count, char** values) {
     run.is_short = std::erase(arguments, "--short") > 0;
     run.with_profile = std::erase(arguments, "--profile") > 0;
     const std::string format = take(arguments, "--weights"), only = take(arguments, "--model"), part = take(arguments, "--only"),
-                      layers = take(arguments, "--layers");
+                      layers = take(arguments, "--layers"), context = take(arguments, "--context");
+    if (!context.empty()) run.context = std::stoll(context);
     run.format = lockstep::nn::WeightFormat::parse(format.empty() ? "bf16" : format).orThrow();
     const lockstep::ChosenDevice device = lockstep::chooseDevice(arguments.empty() ? "auto" : arguments[0]).orThrow();
     run.device = device.info.id;

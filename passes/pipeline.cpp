@@ -37,6 +37,7 @@
 #include "passes/graph/share_rounded.h"
 #include "passes/graph/simplify.h"
 #include "passes/graph/sort_segments.h"
+#include "passes/graph/split_attention.h"
 #include "passes/graph/split_reductions.h"
 #include "passes/graph/split_scans.h"
 #include "passes/graph/store_operands.h"
@@ -184,6 +185,11 @@ const std::array kPasses{
     Pass{{"splitScans", Stage::Primitive, Stage::Primitive, "scans along few long lines run in three steps", Disabling::LeavesOut},
          nullptr,
          [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return splitScans(g, {o.profile}); },
+         kInLoops},
+    Pass{{"splitAttention", Stage::Primitive, Stage::Primitive, "attention of few queries over a long cache runs in two steps",
+          Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions& o) -> Result<Graph> { return splitAttention(g, {o.profile}); },
          kInLoops},
     Pass{{"padProducts", Stage::Primitive, Stage::Primitive, "operands in rows of odd lengths are copied for matrix units",
           Disabling::LeavesOut},

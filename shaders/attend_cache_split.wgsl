@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = softmax(scale q k^T) v over the keys that a query sees, whose number is a value, by a workgroup per query: `across` neighbouring
 // invocations share a key, the parts that they form take every so many blocks of keys, and what they find is put together at the end (Dao
-// and others 2023, Flash-Decoding), first inside of the subgroups. Exponentials are powers of two. The hooks are replaced by the compiler.
+// and others 2023, Flash-Decoding), first inside of the subgroups. Exponentials are powers of two. Of several shares of the keys, each has a
+// workgroup per query, which stores what join_shares needs. The hooks are replaced by the compiler.
 enable subgroups;
 
 override batches: u32 = 1;  // heads of q
@@ -18,6 +19,7 @@ override subgroup: u32 = 1;
 override own: u32 = 0;     // 1: keys and values of the queries' own positions, the last ones, come apart from the others
 override window: u32 = 0;  // keys up to its own that a query sees; 0: all
 override cap: f32 = 0;     // scores s become cap tanh(s / cap); 0: they stay as they are
+override shares: u32 = 1;  // of the keys in the cache; the queries' own belong to the first one
 override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
@@ -169,7 +171,8 @@ fn scaled_score(score: f32, is_seen: bool) -> f32 {
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let flat = workgroup_index(id);
   // Surplus workgroups of a split dispatch repeat the last row and store nothing: barriers must be reached by all.
-  let row = min(flat, batches * queries - 1);
+  let row = min(flat / shares, batches * queries - 1);
+  let share = flat % shares;
   let batch = row / queries;
   let query = row % queries;
   let of_keys = batch / group;
@@ -194,12 +197,20 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   if (own == 1) {
     first_own = min(u32(max(length - i32(queries), 0)), seen);
   }
+  // Of the keys in the cache, those of the share.
+  var cache_begin = min(first_seen, first_own);
+  var cache_end = first_own;
+  if (shares > 1) {
+    let per_share = (first_own - cache_begin + shares - 1) / shares;
+    cache_begin = min(cache_begin + share * per_share, first_own);
+    cache_end = min(cache_begin + per_share, first_own);
+  }
   var sums: array<vec4<f32>, value_quads>;
   var highest = lowest;  // finite, so that a difference from it is a number even where every score so far is -inf
   var total = 0.0;
   for (var at = 0u; at < own_keys; at += parts) {
     let key = min(at + part, queries - 1);
-    let is_seen = first_own + at + part >= first_seen && first_own + at + part < seen;
+    let is_seen = share == 0 && first_own + at + part >= first_seen && first_own + at + part < seen;
     var score = 0.0;
     for (var n = 0u; n < quads; n++) {
       score = with_products(score, q[n], quad_of_own_k(of_keys, key, 4 * (n * across + of_part)));
@@ -219,8 +230,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       sums[n] = sums[n] * shrink + select(vec4<f32>(), weight * value, is_seen);
     }
   }
-  let cache_begin = min(first_seen, first_own);
-  let span = min(first_own - cache_begin, keys);
+  let span = min(cache_end - cache_begin, keys);
   for (var at = 0u; at < span; at += step) {
     let first = cache_begin + at + part * block;
     // All of them are under way before the first is waited for.
@@ -249,7 +259,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     var trace = 0.0;
     var higher = highest;
     for (var j = 0u; j < block; j++) {
-      let is_seen = first + j >= first_seen && first + j < first_own;
+      let is_seen = first + j < cache_end;
       scores[j] = select(lowest, scores[j], is_seen);
       if (cap > 0) {
         trace = select(trace, scores[j], is_nan(scores[j]));
@@ -266,7 +276,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       sums[n] *= shrink;
     }
     for (var j = 0u; j < block; j++) {
-      let is_seen = first + j >= first_seen && first + j < first_own;
+      let is_seen = first + j < cache_end;
       let weight = select(0.0, exp2(scores[j] - higher), is_seen);
       total += weight;
       for (var n = 0u; n < value_quads; n++) {
@@ -316,15 +326,24 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
     var sum = vec4<f32>();
     var all = 0.0;
     for (var p = 0u; p < teams; p++) {
-      let share = exp2(highest_of[p] - highest_of_all);
-      all += share * total_of[p];
-      sum += share * sums_of[p * value_quads * across + i];
+      let weight = exp2(highest_of[p] - highest_of_all);
+      all += weight * total_of[p];
+      sum += weight * sums_of[p * value_quads * across + i];
     }
-    let value = sum / select(all, bitcast<f32>(bitcast<u32>(highest_of_all) | 0x00400000u), infinity);
+    all = select(all, bitcast<f32>(bitcast<u32>(highest_of_all) | 0x00400000u), infinity);
+    let stores = flat < batches * queries * shares;
     for (var c = 0u; c < 4; c++) {
-      if (flat < batches * queries && 4 * i + c < value_width) {
-        store_out(batch, query, 4 * i + c, value[c]);
+      if (stores && 4 * i + c < value_width) {
+        if (shares == 1) {
+          store_out(batch, query, 4 * i + c, sum[c] / all);
+        } else {
+          store_out(batch, query, (4 * i + c) * shares + share, select(sum[c], all, is_nan(all)));
+        }
       }
+    }
+    if (shares > 1 && stores && i == 0) {
+      store_out(batch, query, value_width * shares + share, all);
+      store_out(batch, query, (value_width + 1) * shares + share, select(highest_of_all, all, is_nan(all)));
     }
   }
 }

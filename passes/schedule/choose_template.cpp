@@ -10,6 +10,7 @@
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
 #include "passes/schedule/seed_nodes.h"
+#include "passes/schedule/split_plan.h"
 
 namespace lockstep::passes {
 
@@ -137,31 +138,15 @@ std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape,
   return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.rows()), profile)};
 }
 
+/// Each subgroup leaves its sums in workgroup memory; where they are not known, each part does.
+int64_t teamsOf(const SplitPlan& plan) { return plan.lanes / std::max(plan.across, plan.subgroup); }
+
 PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
-  const program::DeviceProfile& profile = q.profile;
-  const bool is_cpu = profile.style == program::ExecutionStyle::Cpu;
-  SplitPlan plan{.lanes = std::min<int64_t>(is_cpu ? cost::kStreamLanesCpu : cost::kTiledLanes, mostInvocations(profile)),
-                 .block = cost::kSplitBlock,
-                 .vector = vectorOf(shape)};
-  // Few rows are split among more invocations, so that as much is under way.
-  const auto is_few = [&] { return shape.rows * plan.lanes < cost::kFullWorkgroup * int64_t{profile.parallel_units}; };
-  while (!is_cpu && is_few() && 2 * plan.lanes <= std::min(cost::kMostSplitLanes, mostInvocations(profile))) plan.lanes *= 2;
-  if (!is_cpu && profile.fixed_subgroups && plan.lanes % profile.subgroup_size == 0) {
-    const int64_t quads = divideUp(widestOf(shape), cost::kSplitQuads * kTemplateVector);
-    plan.across = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(quads))), profile.subgroup_size);
-    plan.subgroup = plan.across > 1 ? profile.subgroup_size : 1;
-  }
-  // Each subgroup leaves its sums in workgroup memory; where they are not known, each part does.
-  const auto teams = [&] { return plan.lanes / std::max(plan.across, plan.subgroup); };
-  const auto bytes = [&] {
-    const int64_t quads = plan.across * divideUp(widestOf(shape), 4 * plan.across);
-    return teams() * (16 * quads + 8) + 16;
-  };
-  const int64_t least = std::max(plan.across, plan.subgroup);
-  while (plan.lanes / 2 >= least && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lanes /= 2;
-  rounds = loopCost(shape.length, plan.lanes / plan.across * plan.block, 0) + 1 + loopCost(teams(), 1, 0) +
-           loopCost(divideUp(widestOf(shape), 4), plan.lanes, 0) * (1 + loopCost(teams(), 1, 0));
-  return {plan, splitGroups(shape.rows, profile)};
+  const SplitPlan plan = splitPlan(shape, q.profile);
+  const int64_t teams = teamsOf(plan);
+  rounds = loopCost(shape.length, plan.lanes / plan.across * plan.block, 0) + 1 + loopCost(teams, 1, 0) +
+           loopCost(divideUp(widestOf(shape), 4), plan.lanes, 0) * (1 + loopCost(teams, 1, 0));
+  return {plan, splitGroups(shape.rows, q.profile)};
 }
 
 /// By integer dot products. Without known subgroups each invocation has rows of its own, which reads the weight in pieces that are far
@@ -210,6 +195,28 @@ std::optional<PlanChoice> whole(const PlanQuery& q, const TemplateShape& shape, 
 }
 
 }  // namespace
+
+SplitPlan splitPlan(const TemplateShape& shape, const program::DeviceProfile& profile) {
+  const bool is_cpu = profile.style == program::ExecutionStyle::Cpu;
+  SplitPlan plan{.lanes = std::min<int64_t>(is_cpu ? cost::kStreamLanesCpu : cost::kTiledLanes, mostInvocations(profile)),
+                 .block = cost::kSplitBlock,
+                 .vector = vectorOf(shape)};
+  // Few rows are split among more invocations, so that as much is under way.
+  const auto is_few = [&] { return shape.rows * plan.lanes < cost::kFullWorkgroup * int64_t{profile.parallel_units}; };
+  while (!is_cpu && is_few() && 2 * plan.lanes <= std::min(cost::kMostSplitLanes, mostInvocations(profile))) plan.lanes *= 2;
+  if (!is_cpu && profile.fixed_subgroups && plan.lanes % profile.subgroup_size == 0) {
+    const int64_t quads = divideUp(widestOf(shape), cost::kSplitQuads * kTemplateVector);
+    plan.across = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(quads))), profile.subgroup_size);
+    plan.subgroup = plan.across > 1 ? profile.subgroup_size : 1;
+  }
+  const auto bytes = [&] {
+    const int64_t quads = plan.across * divideUp(widestOf(shape), 4 * plan.across);
+    return teamsOf(plan) * (16 * quads + 8) + 16;
+  };
+  const int64_t least = std::max(plan.across, plan.subgroup);
+  while (plan.lanes / 2 >= least && bytes() > int64_t{profile.max_workgroup_bytes}) plan.lanes /= 2;
+  return plan;
+}
 
 Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   const TemplateShape shape = findTemplate(q.body).shape;

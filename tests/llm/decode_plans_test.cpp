@@ -104,8 +104,25 @@ TEST(DecodePlans, attention_turns_queries_that_it_reads) {
       "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192,
       "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": false})");
   config.weights = nn::WeightFormat::parse("bf16").orThrow();
-  const passes::Compiled one = compiled(config, {.positions = 1024, .chunk = 1, .cache = graph::DType::BF16});
+  const passes::Compiled one = compiled(config, {.positions = 512, .chunk = 1, .cache = graph::DType::BF16});
   EXPECT_LE(one.plan.levels, 5u * 3 + 5) << listOf(one);
+}
+
+/// With room for 8192 positions the heads of a token share out their keys: one level more per layer, and most of the 132 units have work.
+TEST(DecodePlans, a_long_cache_is_shared_out) {
+  LanguageConfig config = qwen(3);
+  config.weights = nn::WeightFormat::parse("bf16").orThrow();
+  const GeneratorOptions brief{.positions = 1024, .chunk = 1, .cache = graph::DType::BF16};
+  GeneratorOptions longer = brief;
+  longer.positions = 8192;
+  const passes::Compiled few = compiled(config, brief), many = compiled(config, longer);
+  EXPECT_EQ(many.plan.levels, few.plan.levels + 3) << listOf(many);
+  EXPECT_EQ(many.plan.dispatches, few.plan.dispatches) << listOf(many);  // beside the rows that go into the cache
+  for (const program::Command& command : many.program.commands) {
+    if (command.label.find("attend_cache") == std::string::npos) continue;
+    EXPECT_GE(std::get<program::Dispatch>(command.action).groups[0], 120u);
+    EXPECT_LE(std::get<program::Dispatch>(command.action).groups[0], 132u);
+  }
 }
 
 /// Integers of few bits are sums like those of 16 bits, and rows of a quantised table are unpacked a level before they are read.

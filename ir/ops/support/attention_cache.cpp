@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 namespace lockstep::graph {
 
@@ -20,6 +22,7 @@ Number optional(const Attributes& attributes, std::string_view name) {
 
 int64_t windowOf(const Node& node) { return optional<int64_t>(node.attributes, "window"); }
 double softCapOf(const Node& node) { return optional<double>(node.attributes, "soft_cap"); }
+int64_t sharesOf(const Node& node) { return std::max<int64_t>(optional<int64_t>(node.attributes, kSharesAttribute), 1); }
 
 Result<AttentionExtents> checkCachedAttention(std::string_view op, const InferContext& c) {
   Attributes plain{{"causal", true}, {"offset", int64_t{0}}, {"scale", c.attributes.get<double>("scale")}};
@@ -44,16 +47,35 @@ TemplateTensor lengthTensor(const AttentionExtents& e, const Shape& length) {
   return {.name = "length", .space = space, .map = compose(reshapeMap(space, heads), of_heads, heads)};
 }
 
+namespace {
+
+constexpr double kLowest = -std::numeric_limits<float>::max();
+
+struct ShareOfRow {
+  int64_t row, share, shares;
+};
+void storeShare(Tensor& out, ShareOfRow place, std::vector<double> sums, double total, double highest) {
+  out.data.resize(static_cast<size_t>(out.type.shape.elementCount()));
+  sums.push_back(total);
+  sums.push_back(std::max(highest * std::numbers::log2e, kLowest));
+  const int64_t first = place.row * place.shares * std::ssize(sums) + place.share;
+  for (int64_t d = 0; d < std::ssize(sums); ++d)
+    out.data[static_cast<size_t>(first + d * place.shares)] = std::isnan(total) ? total : sums[static_cast<size_t>(d)];
+}
+
+}  // namespace
+
 std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
   const AttentionExtents e(c.operands[0]->type.shape, c.operands[1]->type.shape, c.operands[2]->type.shape);
   const std::vector<double>&q = c.operands[0]->data, &k = c.operands[1]->data, &v = c.operands[2]->data, &length = c.operands[3]->data;
   const auto scale = c.node.attributes.get<double>("scale");
   const double soft_cap = softCapOf(c.node);
-  const int64_t window = windowOf(c.node);
+  const int64_t window = windowOf(c.node), shares = sharesOf(c.node);
   // The last keys and values may come as operands of their own, in place of those of the cache.
+  const bool has_own = c.operands.size() > 4;
   const auto element = [&](size_t own, const std::vector<double>& cache, int64_t head, int64_t key, int64_t first_own, int64_t row,
                            int64_t d) {
-    if (c.operands.size() <= own || key < first_own) return cache[static_cast<size_t>((head * e.keys + key) * row + d)];
+    if (!has_own || key < first_own) return cache[static_cast<size_t>((head * e.keys + key) * row + d)];
     return c.operands[own]->data[static_cast<size_t>((head * e.queries + key - first_own) * row + d)];
   };
   Tensor out{c.results[0], {}};
@@ -65,6 +87,8 @@ std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
     for (int64_t query = 0; query < e.queries; ++query) {
       const int64_t seen = std::clamp<int64_t>(positions - e.queries + query + 1, 0, e.keys), row = batch * e.queries + query;
       const int64_t first = window == 0 ? 0 : std::max<int64_t>(seen - window, 0);
+      const int64_t cached = std::max<int64_t>((has_own ? std::clamp<int64_t>(first_own, 0, seen) : seen) - first, 0);
+      const int64_t per_share = (cached + shares - 1) / shares;
       std::vector<double> scores;
       for (int64_t key = first; key < seen; ++key) {
         double score = 0;
@@ -73,16 +97,26 @@ std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
         score *= scale;
         scores.push_back(soft_cap > 0 ? soft_cap * std::tanh(score / soft_cap) : score);
       }
-      const double highest = scores.empty() ? 0 : *std::ranges::max_element(scores);
-      double total = 0;
-      std::vector<double> sums(static_cast<size_t>(e.value_width), 0);
-      for (int64_t key = first; key < seen; ++key) {
-        const double power = std::exp(scores[static_cast<size_t>(key - first)] - highest);
-        total += power;
-        for (int64_t d = 0; d < e.value_width; ++d)
-          sums[static_cast<size_t>(d)] += power * element(5, v, head, key, first_own, e.value_width, d);
+      for (int64_t share = 0; share < shares; ++share) {
+        const auto isOfShare = [&](int64_t key) { return (key - first < cached ? (key - first) / per_share : 0) == share; };
+        double highest = kLowest, total = 0;
+        std::vector<double> sums(static_cast<size_t>(e.value_width), 0);
+        for (int64_t key = first; key < seen; ++key) {
+          if (isOfShare(key)) highest = std::max(highest, scores[static_cast<size_t>(key - first)]);
+        }
+        for (int64_t key = first; key < seen; ++key) {
+          if (!isOfShare(key)) continue;
+          const double power = std::exp(scores[static_cast<size_t>(key - first)] - highest);
+          total += power;
+          for (int64_t d = 0; d < e.value_width; ++d)
+            sums[static_cast<size_t>(d)] += power * element(5, v, head, key, first_own, e.value_width, d);
+        }
+        if (shares == 1) {
+          for (const double sum : sums) out.data.push_back(sum / total);
+        } else {
+          storeShare(out, {row, share, shares}, std::move(sums), total, highest);
+        }
       }
-      for (const double sum : sums) out.data.push_back(sum / total);
     }
   }
   return {std::move(out)};

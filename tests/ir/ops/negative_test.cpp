@@ -132,7 +132,11 @@ void breakCachedAttention(std::string_view op, std::vector<Broken>& broken) {
   broken.push_back({op, "C5", {x, x, x, i32({2})}, plain, {}});
   broken.push_back({op, "C6", {x, x, x, length}, {{"scale", HUGE_VAL}}, {}});
   broken.push_back({op, "C7", {x, x, x, length}, {{"scale", 1.0}, {"window", integer(-1)}}, {}});
-  if (op == "attend_cache") broken.push_back({op, "C8", {x, x, x, length, f32({4, 1, 1, 3}), x}, plain, {}});
+  if (op != "attend_cache") return;
+  broken.push_back({op, "C8", {x, x, x, length, f32({4, 1, 1, 3}), x}, plain, {}});
+  broken.push_back({op, "C9", {x, x, x, length}, {{"scale", 1.0}, {"shares", integer(65)}}, {}});
+  broken.push_back({"join_shares", "C1", {i32({9})}, {{"shares", integer(3)}}, {}});
+  broken.push_back({"join_shares", "C2", {f32({2, 8})}, {{"shares", integer(4)}}, {}});
 }
 
 /// A loop that adds its rows f32[3] to its carry, with one thing wrong in each.
