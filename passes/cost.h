@@ -75,9 +75,9 @@ inline constexpr int64_t kStreamElements = 256, kStreamBlock = 4;
 /// Tiled templates: invocations of a workgroup, of which three share the registers of a multiprocessor (of 384 or 512 they are up to twice
 /// as slow), and elements of both tensors that go through workgroup memory at a time, 16 KiB.
 inline constexpr int64_t kTiledLanes = 128, kTiledElements = 4096;
-/// Elements of the queries that a split row computes itself where it reads them, such as rotary positions; more are many sequences, which
-/// have a kernel of their own for that.
-inline constexpr int64_t kMostSplitPrologue = 16384;
+/// Elements that the workgroups of a template compute themselves where they load them, once each: rotary positions of the queries of split
+/// rows, what a row is multiplied by before its digits are made. More are many sequences, which have a kernel of their own for that.
+inline constexpr int64_t kMostLoadedPrologue = 16384;
 /// Keys that a part of a split row takes together: loads that are under way at a time; 16 bytes of f32 of a key, so many times, that an
 /// invocation takes, and invocations of a workgroup where there are few rows. A token of 14 rows of 512 keys took 16 turns one after the
 /// other with 128 invocations and a quarter of a key in each.

@@ -143,21 +143,22 @@ int32_t onlyReader(const ClusterState& state, const Cluster& cluster) {
   return reader;
 }
 
-/// Whether the reader is a template of a few rows split among invocations, each of which loads what the cluster makes before all else: it
-/// waits less for a few operations more than for another kernel.
+/// Whether the reader is a template whose workgroups load what the cluster makes once, before all else: a row split among invocations, or
+/// digits. They wait less for a few operations more than for another kernel.
 bool readsOnce(const ClusterState& state, int32_t reader, const Cluster& cluster) {
   const Graph& graph = state.graph;
-  const auto isSplit = [&](NodeId member) {
+  const auto loadsOnce = [&](NodeId member) {
     const auto* lowering = std::get_if<TemplateLowering>(&*graph[member].op->lower);
     if (lowering == nullptr) return false;
     const ValueId first = graph[member].operands[0];
     const auto makesFirst = [&](NodeId id) {
       return std::ranges::any_of(graph[id].results, [&](ValueId made) { return throughViews(graph, first).base == made; });
     };
-    return lowering->shape(graph, graph[member]).form == TemplateForm::Split && std::ranges::any_of(cluster.members, makesFirst) &&
-           graph.shapeOf(first).elementCount() <= cost::kMostSplitPrologue;
+    const TemplateForm form = lowering->shape(graph, graph[member]).form;
+    return (form == TemplateForm::Split || form == TemplateForm::Digits) && std::ranges::any_of(cluster.members, makesFirst) &&
+           graph.shapeOf(first).elementCount() <= cost::kMostLoadedPrologue;
   };
-  return std::ranges::any_of(state.cluster(reader).members, isSplit);
+  return std::ranges::any_of(state.cluster(reader).members, loadsOnce);
 }
 
 /// Whether the reader may compute what it reads of the cluster again in each of its loads.

@@ -195,6 +195,16 @@ INSTANTIATE_TEST_SUITE_P(
                       QuantizedCase{"eight_bits_groups", 3, 257, 515, 64, 8}),
     [](const auto& info) { return info.param.name; });
 
+void expectNumber(double given, double wanted, double tolerance, const std::string& where) {
+  if (std::isnan(wanted)) {
+    EXPECT_TRUE(std::isnan(given)) << where;
+  } else if (std::isinf(wanted)) {
+    EXPECT_EQ(given, wanted) << where;
+  } else {
+    EXPECT_NEAR(given, wanted, tolerance) << where;
+  }
+}
+
 /// What a layer adds to its product, and what the next norm multiplies.
 graph::Graph withResidual(const QuantizedCase& c) {
   graph::Builder b;
@@ -236,14 +246,47 @@ TEST(Quantized, dots_take_in_what_follows) {
         const size_t place = i % want.size();
         const double wanted = i < want.size() ? want[place] : want[place] * gain.data[place % static_cast<size_t>(c.n)];
         const double given = got[i < want.size() ? 0 : 1].data[place];
-        if (std::isnan(wanted)) {
-          ASSERT_TRUE(std::isnan(given)) << device << " at " << i;
-        } else if (std::isinf(wanted)) {
-          ASSERT_EQ(given, wanted) << device << " at " << i;
-        } else {
-          ASSERT_NEAR(given, wanted, 1e-3) << device << " at " << i;
-        }
+        expectNumber(given, wanted, 1e-3, fmt::format("{} at {}", device, i));
       }
+    }
+  }
+}
+
+/// A row times another, as a gate is, is multiplied where its digits are made.
+TEST(Quantized, dots_take_in_what_comes_before) {
+  const auto gated = [](const QuantizedCase& c) {
+    graph::Builder b;
+    const auto input = [&](const char* name, const TensorType& type) {
+      return b.make("input", {}, {{"name", std::string(name)}, {"dtype", type.dtype}, {"shape", type.shape.extents()}});
+    };
+    const graph::ValueId x = b.mul(input("a", f32(c.rows, c.k)), input("gate", f32(c.rows, c.k)));
+    const std::vector<graph::ValueId> operands{x, input("b", u32(c.n, parts(c.k, 32 / c.bits))), input("c", f32(c.n, parts(c.k, c.group)))};
+    b.output(graph::OutputKind::Result, "y",
+             b.makeAll("quantized_matmul", operands, {{"bits", int64_t{c.bits}}, {"group", c.group}}).front());
+    return b.take();
+  };
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.packed_dot = true;
+  options.preferred_templates = kByDots;
+  options.templates = detail::templateSource();
+  EXPECT_EQ(passes::compile(gated({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 1u);
+  EXPECT_EQ(passes::compile(gated({"", 1, 515, 14336, 14336, 8}), options).orThrow().plan.dispatches, 1u);
+  for (const QuantizedCase& c : {QuantizedCase{"", 1, 1031, 1024, 32, 4}, QuantizedCase{"", 3, 67, 1000, 128, 4},
+                                 QuantizedCase{"", 1, 515, 777, 777, 8}, QuantizedCase{"", 2, 67, 4101, 4101, 8}}) {
+    graph::LeafValues plain = leavesOf(c);
+    graph::Tensor gate{f32(c.rows, c.k), {}};
+    for (int64_t i = 0; i < c.rows * c.k; ++i) gate.data.push_back(static_cast<double>(i % 11) / 4 - 1);
+    gate.data[gate.data.size() - 5] = std::numeric_limits<double>::infinity();
+    graph::LeafValues leaves = inWords(c, plain);
+    leaves.emplace("gate", gate);
+    for (size_t i = 0; i < gate.data.size(); ++i) plain.at("a").data[i] *= gate.data[i];
+    const std::vector<double> want = byHand(c, plain);
+    double largest = 0;
+    for (const double number : want) largest = std::isfinite(number) ? std::max(largest, std::abs(number)) : largest;
+    for (const auto& [device, gpu] : gpusWithDots()) {
+      const std::vector<double> got = runGraph(gated(c), leaves, {.device = device, .opened = &gpu, .prefer = kByDots}).front().data;
+      for (size_t i = 0; i < want.size(); ++i) expectNumber(got[i], want[i], 1e-6 * largest, fmt::format("{} at {}", device, i));
     }
   }
 }
@@ -264,17 +307,11 @@ void expectAnyRange(const QuantizedCase& c) {
   for (const auto& [device, gpu] : gpusWithDots()) {
     const std::vector<double> got = runGraph(graph, leaves, {.device = device, .opened = &gpu, .prefer = kByDots}).front().data;
     for (size_t i = 0; i < want.size(); ++i) {
-      if (std::isnan(want[i])) {
-        EXPECT_TRUE(std::isnan(got[i])) << device << " at " << i;
-      } else if (std::isinf(want[i])) {
-        EXPECT_EQ(got[i], want[i]) << device << " at " << i;
-      } else {
-        // Against what the terms of the sum come to, not their sum, which may cancel.
-        double size = 0;
-        const size_t row = i / static_cast<size_t>(c.n);
-        for (int64_t l = 0; l < c.k; ++l) size = std::max(size, std::abs(x[row * static_cast<size_t>(c.k) + static_cast<size_t>(l)]));
-        EXPECT_NEAR(got[i], want[i], 1e-5 * (1 << c.bits) * size) << device << " at " << i;
-      }
+      // Against what the terms of the sum come to, not their sum, which may cancel.
+      double size = 0;
+      const size_t row = i / static_cast<size_t>(c.n);
+      for (int64_t l = 0; l < c.k; ++l) size = std::max(size, std::abs(x[row * static_cast<size_t>(c.k) + static_cast<size_t>(l)]));
+      expectNumber(got[i], want[i], 1e-5 * (1 << c.bits) * size, fmt::format("{} at {}", device, i));
     }
   }
 }
