@@ -215,8 +215,12 @@ std::optional<MatrixTile> matrixUnits(const PlanQuery& q) {
   return fits ? std::optional(tile) : std::nullopt;
 }
 
-MatrixTile withSize(MatrixTile tile, const cost::MatrixTile& size) {
+/// A tile of few rows is deeper where no rounding depends on that: each step waits for its loads, however few they are.
+MatrixTile withSize(MatrixTile tile, const cost::MatrixTile& size, const ContractShape& shape) {
   static_cast<cost::MatrixTile&>(tile) = size;
+  const bool is_deeper =
+      size.m <= cost::kNarrow && tile.parts == 1 && shape.k >= cost::kFewRowDepth && cost::kFewRowDepth % tile.depth == 0;
+  if (is_deeper) tile.depth = cost::kFewRowDepth;
   return tile;
 }
 
@@ -280,7 +284,7 @@ std::optional<MatrixTile> estimateMatrix(const PlanQuery& q, const ContractShape
   }
   const auto first = [&](const auto& sizes) -> std::optional<MatrixTile> {
     for (const cost::MatrixTile& size : sizes) {
-      const MatrixTile tile = withSize(*units, size);
+      const MatrixTile tile = withSize(*units, size, shape);
       const int64_t groups = shape.batch * divideUp(shape.m, tile.m) * divideUp(shape.n, tile.n);
       const bool is_last = &size == &sizes.back() && units->parts == 1;
       const bool is_filling = is_last || static_cast<double>(groups) >= cost::kNearlyEvery * q.profile.parallel_units;
@@ -349,9 +353,11 @@ std::optional<PlanChoice> contractChoice(const program::Plan& plan, const PlanQu
   const bool is_cpu = q.profile.style == ExecutionStyle::Cpu;
   if (filled->name == kMatrixTiled && !is_cpu) {
     const std::optional<MatrixTile> tile = numbersOf<MatrixTile>(*filled, kMatrixNumbers, pairs), units = matrixUnits(q);
-    const auto same = [&](int64_t MatrixTile::* number) { return (*tile).*number == (*units).*number; };
-    const bool suits = tile && units && same(&MatrixTile::depth) && same(&MatrixTile::unit_m) && same(&MatrixTile::unit_n) &&
-                       same(&MatrixTile::unit_k) && same(&MatrixTile::lanes) && same(&MatrixTile::parts) && same(&MatrixTile::brain);
+    if (!tile || !units) return std::nullopt;
+    const MatrixTile wanted = withSize(*units, *tile, shape);
+    const auto same = [&](int64_t MatrixTile::* number) { return (*tile).*number == wanted.*number; };
+    const bool suits = same(&MatrixTile::depth) && same(&MatrixTile::unit_m) && same(&MatrixTile::unit_n) && same(&MatrixTile::unit_k) &&
+                       same(&MatrixTile::lanes) && same(&MatrixTile::parts) && same(&MatrixTile::brain);
     return suits && fits(*tile, shape, q.profile) ? std::optional(matrixTiled(shape, q.profile, *tile, pairs)) : std::nullopt;
   }
   if (filled->name == kQuadTiled && !is_cpu) {
@@ -399,7 +405,7 @@ std::vector<program::Plan> contractCandidates(const PlanQuery& q) {
     }
   if (const std::optional<MatrixTile> units = matrixUnits(q)) {
     for (const cost::MatrixTile& size : cost::kMeasuredMatrixTiles) {
-      if (size.m <= 2 * shape.m && size.n <= 2 * shape.n) offer(withSize(*units, size), matrixTiled);
+      if (size.m <= 2 * shape.m && size.n <= 2 * shape.n) offer(withSize(*units, size, shape), matrixTiled);
     }
   }
   for (const cost::QuadTile& tile : cost::kMeasuredQuadTiles) {
