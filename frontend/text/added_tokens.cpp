@@ -115,10 +115,10 @@ std::vector<TextPart> AddedTokens::split(std::string_view text, bool normalized,
   while (const std::optional<TextSet::Found> found = set.find(text, from)) {
     from = found->end;
     const AddedToken& token = tokens_[found->index];
-    // White space that another token took may be the start of this one.
-    if (found->begin < done || (token.special && special == SpecialTokens::LeaveAsText)) continue;
+    if (token.special && special == SpecialTokens::LeaveAsText) continue;
     if (token.single_word && (endsWithWord(text.substr(0, found->begin)) || startsWithWord(text.substr(found->end)))) continue;
-    const size_t begin = token.lstrip ? withSpaceBefore(text, found->begin, done) : found->begin;
+    // White space that another token took may be the start of this one. As in Hugging Face's library it then counts for both.
+    const size_t begin = token.lstrip && found->begin > done ? withSpaceBefore(text, found->begin, done) : found->begin;
     const size_t end = token.rstrip ? withSpaceBehind(text, found->end) : found->end;
     if (begin > done) parts.push_back({.begin = done, .end = begin, .id = std::nullopt});
     parts.push_back({.begin = begin, .end = end, .id = token.id});
