@@ -18,8 +18,9 @@
 namespace lockstep::text {
 namespace {
 
-// Of Latin-1 Oniguruma keeps a table, which has the superscripts and fractions as well.
-constexpr std::string_view kWordSet = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+// Oniguruma asks a table of Latin-1, which has superscripts and fractions as well, but not for sets.
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+constexpr std::string_view kWordSet = kWord.substr(0, kWord.find("\\x{B2}"));
 constexpr std::string_view kHexSet = "0-9a-fA-F";
 
 /// The members of [:name:], and of [:^name:] where they can be written as members, too.
@@ -39,7 +40,7 @@ constexpr std::array kNamedSets{
     NamedSet{"punct", "\\p{P}\\p{S}"},
     NamedSet{"space", "\\p{White_Space}", "\\P{White_Space}"},
     NamedSet{"upper", "\\p{Uppercase}", "\\P{Uppercase}"},
-    NamedSet{"word", "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"},
+    NamedSet{"word", kWordSet},
     NamedSet{"xdigit", kHexSet},
 };
 
@@ -201,7 +202,7 @@ class SyntaxReader {
         break;
       case 'w':
       case 'h': {
-        const std::string_view members = letter == 'w' ? kWordSet : kHexSet;
+        const std::string_view word = in_set ? kWordSet : kWord, members = letter == 'w' ? word : kHexSet;
         if (in_set) {
           out_ += members;
         } else {
@@ -212,17 +213,17 @@ class SyntaxReader {
       case 'W':
       case 'H':
         if (in_set) return refuse(fmt::format("has '\\{}' in a set, which is not supported", letter));
-        set(true, letter == 'W' ? kWordSet : kHexSet);
+        set(true, letter == 'W' ? kWord : kHexSet);
         break;
       case 'b':
         if (in_set) {
           out_ += "\\x08";
         } else {
-          out_ += fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordSet);
+          out_ += fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord);
         }
         break;
       case 'B':
-        out_ += fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWordSet);
+        out_ += fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord);
         break;
       case 'u': {
         const std::string_view digits = pattern_.substr(at_ + 2, 4);

@@ -42,6 +42,7 @@ TEST(Regex, classes_are_those_of_Oniguruma) {
 
 TEST(Regex, sets_with_a_name_and_scripts_are_those_of_Oniguruma) {
   EXPECT_EQ(found("\\w+", "m\xC2\xB2 \xC2\xBDx \xE2\x81\xB4"), (Texts{"m\xC2\xB2", "\xC2\xBDx"}));  // not U+2074, a superscript elsewhere
+  EXPECT_EQ(found("[\\w]+|\\B.", "m\xC2\xB2"), (Texts{"m", "\xC2\xB2"}));                           // it is none in a set
   EXPECT_EQ(found("[[:word:]]+", "m\xC2\xB2"), Texts{"m"});
   EXPECT_EQ(found("[[:punct:]]+", "a+\xE2\x82\xAC=b"), Texts{"+\xE2\x82\xAC="});
   EXPECT_EQ(found("[[:alpha:]]+", "e\xCC\x81\xE2\x85\xA3 1"), (Texts{"e", "\xE2\x85\xA3"}));  // no marks; the number four is alphabetic

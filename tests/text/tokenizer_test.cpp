@@ -66,11 +66,13 @@ TEST(Tokenizer, white_space_that_a_token_took_may_be_another_token) {
   add(next, "<call>", false, true);
   add(next + 1, "\n", false, false);
   add(next + 2, "\t", false, true);
+  add(next + 3, "\r", true, true);
   const Tokenizer tokenizer = Tokenizer::parse(file.dump(), "t.json").orThrow();
   const EncodeOptions plain{.add_special_tokens = false};
   // As Hugging Face's library gives them.
   EXPECT_EQ(tokenizer.encode("<call>\n\n", plain).orThrow(), (Ids{next, next + 1, next + 1}));
   EXPECT_EQ(tokenizer.encode("\t\t\t", plain).orThrow(), (Ids{next + 2, next + 2, next + 2}));
+  EXPECT_EQ(tokenizer.encode("\r\r", plain).orThrow(), Ids{next + 3});
 }
 
 TEST(Tokenizer, parts_that_make_a_text_longer_and_longer_end_with_an_error) {
