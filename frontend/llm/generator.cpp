@@ -33,6 +33,9 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
                        options.positions, options.chunk, options.tokens_per_submission, options.vocabulary),
            "each is at least 1, and vocabulary may be 0", where);
   }
+  if (options.tokens_per_submission > kMostTokensPerSubmission)
+    refuse("options", fmt::format("{} tokens per submission, and the most is {}", options.tokens_per_submission, kMostTokensPerSubmission),
+           "ask for no more than that", where);
   if (config.learned_positions > 0 && options.positions > config.learned_positions)
     refuse("options", fmt::format("{} positions, but the model has a table of {}", options.positions, config.learned_positions),
            "ask for no more than that", where);

@@ -24,6 +24,9 @@ namespace lockstep::llm {
 
 using TokenList = std::vector<int32_t>;
 
+/// A run has the kernels of each token, and drivers take only so many at once.
+constexpr int64_t kMostTokensPerSubmission = 1024;
+
 struct GeneratorOptions {
   std::string device = "auto";
   int64_t sequences = 1;   ///< that go on side by side
@@ -31,6 +34,7 @@ struct GeneratorOptions {
   int64_t chunk = 64;      ///< tokens of a prompt that one run takes
   int64_t vocabulary = 0;  ///< only ids below it are chosen: those that the tokenizer has; 0: all of the model's
   /// Of generate() and extend(): tokens that one run makes, where so many are to come; each is fed on the device. Results are the same.
+  /// At most kMostTokensPerSubmission.
   int64_t tokens_per_submission = 1;
   /// How the device keeps matrices: f32, as they are; fewer bits take less memory, and a step reads less (docs/quantisation.md). None: as
   /// LanguageConfig::weights says.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -147,9 +148,6 @@ Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, Scaled& scal
   LS_TRY(const std::string type, scaling.text("rope_type", older));
   LS_CHECK(scaleAs(type, scaling, defaults, scaled));
   const RotaryConfig& rotary = scaled.rotary;
-  const auto is_number = [](double one) { return std::isfinite(one); };
-  if (!std::ranges::all_of(rotary.frequencies, is_number))
-    return scaling.wrong(fmt::format("{} scaling makes frequencies that are not finite", type), "factors are not that small");
   if (!isPositive(rotary.amplitude * rotary.amplitude))
     return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("attention_factor"), rotary.amplitude));
   return Success{};
@@ -240,6 +238,12 @@ Result<RotarySettings> readRotary(ConfigReader& reader, const RotaryDefaults& de
   LS_TRY(const std::vector<Scaled> all, readAll(reader, defaults));
   RotarySettings made;
   for (const Scaled& one : all) {
+    // Angles are computed in f32, for as many positions as a config may have.
+    constexpr double kMost = std::numeric_limits<float>::max() / double{1 << 24};
+    const std::vector<double> frequencies = one.rotary.radians();
+    if (const double largest = std::ranges::max(frequencies); !(largest <= kMost))
+      return reader.wrong(fmt::format("rotary positions turn by {} per position, which is too much for f32", largest),
+                          "rope_theta and the factors of scalings are not that small");
     made.ropes.push_back(one.rotary);
     if (one.longest > 0) made.longest = made.longest > 0 ? std::min(made.longest, one.longest) : one.longest;
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -31,6 +32,43 @@ const Range* findWrong(const std::vector<Range>& ranges) {
   return nullptr;
 }
 
+constexpr const char* kSettings = "generation_config.json";
+
+/// A key of it with which transformers chooses other tokens. It changes nothing where it is absent, null, false, empty, or the number.
+struct OtherRule {
+  std::string_view key;
+  double nothing = 0;
+  bool of_samples = false;  ///< not where each token is the likeliest
+};
+constexpr std::array kOtherRules{OtherRule{"bad_words_ids"},
+                                 OtherRule{"begin_suppress_tokens"},
+                                 OtherRule{"constraints"},
+                                 OtherRule{"encoder_repetition_penalty", 1},
+                                 OtherRule{"epsilon_cutoff", 0, true},
+                                 OtherRule{"eta_cutoff", 0, true},
+                                 OtherRule{"exponential_decay_length_penalty"},
+                                 OtherRule{"force_words_ids"},
+                                 OtherRule{"forced_bos_token_id"},
+                                 OtherRule{"forced_eos_token_id"},
+                                 OtherRule{"guidance_scale", 1},
+                                 OtherRule{"min_length"},
+                                 OtherRule{"min_new_tokens"},
+                                 OtherRule{"no_repeat_ngram_size"},
+                                 OtherRule{"num_beams", 1},
+                                 OtherRule{"penalty_alpha"},
+                                 OtherRule{"sequence_bias"},
+                                 OtherRule{"suppress_tokens"},
+                                 OtherRule{"top_h", 1, true},
+                                 OtherRule{"typical_p", 1, true},
+                                 OtherRule{"watermarking_config"}};
+
+bool changesNothing(const text::JsonValue& value, double nothing) {
+  if (const bool* truth = value.boolean()) return !*truth;
+  if (const text::JsonArray* list = value.array()) return list->empty();
+  if (const text::JsonObject* object = value.object()) return object->members.empty();
+  return value.isNull() || numberOf(value) == nothing;
+}
+
 /// Those of a setting as a column beside the logits.
 Tensor column(const Inputs& in, const char* name) { return expand_dims(in[name], 1); }
 
@@ -51,7 +89,7 @@ Status SamplingOptions::check() const {
 }
 
 Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled) {
-  const std::string file = "generation_config.json";
+  const std::string file = kSettings;
   SamplingOptions options;
   bool samples = sampled;
   if (config.generation_json.empty()) {
@@ -71,10 +109,21 @@ Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled) {
     LS_TRY(options.min_p, reader.number("min_p", 0, 0));
   }
   if (const Status status = options.check(); !status.ok()) {
-    return fail("language_config.value", fmt::format("{}: {}", file, status.diagnostics().front().message), {},
-                status.diagnostics().front().remedy);
+    return fail("language_config.value", status.diagnostics().front().message, {.file = file}, status.diagnostics().front().remedy);
   }
   return options;
+}
+
+Result<std::vector<std::string>> rulesNotApplied(const LanguageConfig& config, const SamplingOptions& options) {
+  std::vector<std::string> keys;
+  if (config.generation_json.empty()) return keys;
+  LS_TRY(const text::JsonValue json, parsePythonJson(config.generation_json, kSettings));
+  for (const OtherRule& rule : kOtherRules) {
+    const text::JsonValue* value = json.find(rule.key);
+    const bool counts = !rule.of_samples || options.temperature > 0;
+    if (value != nullptr && counts && !changesNothing(*value, rule.nothing)) keys.emplace_back(rule.key);
+  }
+  return keys;
 }
 
 std::vector<InputSpec> samplingInputs(int64_t sequences) {

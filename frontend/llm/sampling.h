@@ -45,6 +45,10 @@ struct SamplingOptions {
 /// were said.
 Result<SamplingOptions> samplingOf(const LanguageConfig& config, bool sampled = false);
 
+/// The keys of generation_config.json with which transformers would choose other tokens: no_repeat_ngram_size and others, which are not
+/// applied here. Code json.text.
+Result<std::vector<std::string>> rulesNotApplied(const LanguageConfig& config, const SamplingOptions& options);
+
 /// The settings as inputs of a program, one of each sequence: "temperature", "top_p", "min_p", "repetition_penalty" and "uniform" f32 [B],
 /// "top_k" i32 [B].
 std::vector<InputSpec> samplingInputs(int64_t sequences);

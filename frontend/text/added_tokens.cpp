@@ -112,14 +112,20 @@ std::vector<TextPart> AddedTokens::split(std::string_view text, bool normalized,
   size_t done = 0;
   const TextSet& set = normalized ? normalized_ : raw_;
   size_t from = 0;
+  std::pair<size_t, size_t> spaces;  // the last run that was looked at, so that many tokens in one do not each go over it
   while (const std::optional<TextSet::Found> found = set.find(text, from)) {
     from = found->end;
     const AddedToken& token = tokens_[found->index];
-    // White space that another token took may be the start of this one.
-    if (found->begin < done || (token.special && special == SpecialTokens::LeaveAsText)) continue;
+    if (token.special && special == SpecialTokens::LeaveAsText) continue;
     if (token.single_word && (endsWithWord(text.substr(0, found->begin)) || startsWithWord(text.substr(found->end)))) continue;
-    const size_t begin = token.lstrip ? withSpaceBefore(text, found->begin, done) : found->begin;
-    const size_t end = token.rstrip ? withSpaceBehind(text, found->end) : found->end;
+    // White space that another token took may be the start of this one. As in Hugging Face's library it then counts for both.
+    const size_t begin = token.lstrip ? std::max(withSpaceBefore(text, found->begin, done), done) : found->begin;
+    size_t end = found->end;
+    if (token.rstrip) {
+      if (end < spaces.first || end > spaces.second) spaces = {end, withSpaceBehind(text, end)};
+      end = spaces.second;
+    }
+    if (begin >= end) continue;
     if (begin > done) parts.push_back({.begin = done, .end = begin, .id = std::nullopt});
     parts.push_back({.begin = begin, .end = end, .id = token.id});
     done = end;

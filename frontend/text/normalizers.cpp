@@ -73,6 +73,7 @@ Result<Normalizer> readNormalizer(const JsonValue* value, const std::string& fil
     normalizer = [parts](std::string text) -> Result<std::string> {
       for (const Normalizer& part : parts) {
         LS_TRY(text, part(std::move(text)));
+        LS_CHECK(checkLength(text.size()));
       }
       return text;
     };

@@ -9,6 +9,13 @@
 
 namespace lockstep::text {
 
+Status checkLength(size_t bytes) {
+  constexpr size_t kMostBytes = size_t{1} << 28;
+  if (bytes <= kMostBytes) return Success{};
+  return fail("tokenizer.limit", fmt::format("the parts of the tokenizer make a text of {} bytes, and the most is {}", bytes, kMostBytes),
+              {}, "give it less text at a time; where a short text becomes that long, tokenizer.json is damaged");
+}
+
 Result<Pattern> Pattern::read(const JsonValue& value, const std::string& file, const std::string& place) {
   Pattern pattern;
   if (value.string() != nullptr) {
@@ -45,6 +52,7 @@ Result<std::vector<Match>> Pattern::matches(std::string_view text) const {
 
 Result<std::string> Pattern::replace(std::string_view text, std::string_view content) const {
   LS_TRY(const std::vector<Match> found, matches(text));
+  LS_CHECK(checkLength(text.size() + found.size() * content.size()));
   std::string result;
   size_t done = 0;
   for (const Match& match : found) {

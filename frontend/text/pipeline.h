@@ -39,6 +39,10 @@ Result<PreTokenizer> readPreTokenizer(const JsonValue* value, const std::string&
 Result<PostProcessor> readPostProcessor(const JsonValue* value, const std::string& file, const std::string& place);
 Result<Decoder> readDecoder(const JsonValue* value, const std::string& file, const std::string& place);
 
+/// Whether a text on its way may have so many bytes. Each part may make it longer, and a file may repeat them, so that without an end a
+/// short text would take all memory. Code: tokenizer.limit.
+Status checkLength(size_t bytes);
+
 /// {"String": ..} or {"Regex": ..}, or the text itself.
 class Pattern {
  public:

@@ -179,6 +179,9 @@ Result<PreTokenizer> readPreTokenizer(const JsonValue* value, const std::string&
     result = [parts](std::vector<Piece> pieces) -> Result<std::vector<Piece>> {
       for (const PreTokenizer& part : parts) {
         LS_TRY(pieces, part(std::move(pieces)));
+        size_t bytes = 0;
+        for (const Piece& piece : pieces) bytes += piece.text.size();
+        LS_CHECK(checkLength(bytes));
       }
       return pieces;
     };

@@ -1,19 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Oniguruma and PCRE2 mean differently:
-//   \s    PCRE2 adds U+180E                     \w    PCRE2 10.42 leaves out marks and connectors
+//   \s    PCRE2 adds U+180E                     \w    PCRE2 10.42 leaves out marks, connectors and small numbers of Latin-1
 //   \h    a hexadecimal digit; PCRE2: a space   \v    a vertical tab; PCRE2: any line break
 //   (?m)  '.' takes line breaks; PCRE2: (?s)    [a[b]], [a&&b], x{1,2}+  sets of sets and a repeated repetition: refused
+//   [:punct:] and others: PCRE2 has other characters in them
+//   \p{Han} and other scripts: PCRE2 adds what is also used in the script, such as U+3001
+//   \pL   the text pL; PCRE2: \p{L}; refused
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
+#include <pcre2.h>
 
 #include <algorithm>
+#include <array>
 
 #include "frontend/text/regex.h"
 
 namespace lockstep::text {
 namespace {
 
-constexpr std::string_view kWordSet = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Oniguruma asks a table of Latin-1, which has superscripts and fractions as well, but not for sets.
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+constexpr std::string_view kWordSet = kWord.substr(0, kWord.find("\\x{B2}"));
 constexpr std::string_view kHexSet = "0-9a-fA-F";
+
+/// The members of [:name:], and of [:^name:] where they can be written as members, too.
+struct NamedSet {
+  std::string_view name, members, others = {};
+};
+constexpr std::array kNamedSets{
+    NamedSet{"alnum", "\\p{Alphabetic}\\p{Nd}"},
+    NamedSet{"alpha", "\\p{Alphabetic}", "\\P{Alphabetic}"},
+    NamedSet{"ascii", "\\x00-\\x7F", "\\x{80}-\\x{10FFFF}"},
+    NamedSet{"blank", "\\p{Zs}\\t"},
+    NamedSet{"cntrl", "\\p{Cc}", "\\P{Cc}"},
+    NamedSet{"digit", "\\p{Nd}", "\\P{Nd}"},
+    NamedSet{"graph", "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}"},
+    NamedSet{"lower", "\\p{Lowercase}", "\\P{Lowercase}"},
+    NamedSet{"print", "\\p{L}\\p{M}\\p{N}\\p{P}\\p{S}\\p{Cf}\\p{Co}\\p{Zs}"},
+    NamedSet{"punct", "\\p{P}\\p{S}"},
+    NamedSet{"space", "\\p{White_Space}", "\\P{White_Space}"},
+    NamedSet{"upper", "\\p{Uppercase}", "\\P{Uppercase}"},
+    NamedSet{"word", kWordSet},
+    NamedSet{"xdigit", kHexSet},
+};
+
+bool isScript(std::string_view name) {
+  const std::string pattern = fmt::format("\\p{{sc:{}}}", name);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF, &error, &offset, nullptr);
+  pcre2_code_free(code);
+  return code != nullptr;
+}
 
 class SyntaxReader {
  public:
@@ -97,11 +135,7 @@ class SyntaxReader {
     if (pattern_[at_] == ']' && !set_is_empty_) {
       in_set_ = false;
     } else if (follows("[:")) {
-      const size_t close = pattern_.find(":]", at_);
-      if (close == std::string_view::npos) return refuse("has '[:' without ':]'");
-      set_is_empty_ = false;
-      copy(close + 2 - at_);
-      return Success{};
+      return namedSet();
     } else if (pattern_[at_] == '[') {
       return refuse("has a set inside of a set, which is not supported");
     } else if (follows("&&")) {
@@ -109,6 +143,34 @@ class SyntaxReader {
     }
     set_is_empty_ = false;
     copy(1);
+    return Success{};
+  }
+
+  Status namedSet() {
+    const size_t close = pattern_.find(":]", at_);
+    if (close == std::string_view::npos) return refuse("has '[:' without ':]'");
+    std::string_view name = pattern_.substr(at_ + 2, close - at_ - 2);
+    const bool negated = name.starts_with('^');
+    if (negated) name.remove_prefix(1);
+    const auto* found = std::ranges::find(kNamedSets, name, &NamedSet::name);
+    const std::string_view members = found == kNamedSets.end() ? "" : negated ? found->others : found->members;
+    if (members.empty()) return refuse(fmt::format("has '{}', which is not supported", pattern_.substr(at_, close + 2 - at_)));
+    out_ += members;
+    set_is_empty_ = false;
+    at_ = close + 2;
+    return Success{};
+  }
+
+  /// "\\p{name}", of which `at_` is the begin. A script is what is written in it alone.
+  Status property() {
+    const size_t close = pattern_.find('}', at_);
+    if (pattern_.substr(at_ + 2, 1) != "{" || close == std::string_view::npos)
+      return refuse(fmt::format("has '{}' without '{{..}}'", pattern_.substr(at_, 2)));
+    std::string_view name = pattern_.substr(at_ + 3, close - at_ - 3);
+    const bool negated = name.starts_with('^');
+    if (negated) name.remove_prefix(1);
+    out_ += fmt::format("{}{{{}{}{}}}", pattern_.substr(at_, 2), negated ? "^" : "", isScript(name) ? "sc:" : "", name);
+    at_ = close + 1;
     return Success{};
   }
 
@@ -120,6 +182,9 @@ class SyntaxReader {
     const bool in_set = in_set_;
     set_is_empty_ = false;
     switch (letter) {
+      case 'p':
+      case 'P':
+        return property();
       case 's':
         out_ += "\\p{White_Space}";
         break;
@@ -137,7 +202,7 @@ class SyntaxReader {
         break;
       case 'w':
       case 'h': {
-        const std::string_view members = letter == 'w' ? kWordSet : kHexSet;
+        const std::string_view word = in_set ? kWordSet : kWord, members = letter == 'w' ? word : kHexSet;
         if (in_set) {
           out_ += members;
         } else {
@@ -148,17 +213,17 @@ class SyntaxReader {
       case 'W':
       case 'H':
         if (in_set) return refuse(fmt::format("has '\\{}' in a set, which is not supported", letter));
-        set(true, letter == 'W' ? kWordSet : kHexSet);
+        set(true, letter == 'W' ? kWord : kHexSet);
         break;
       case 'b':
         if (in_set) {
           out_ += "\\x08";
         } else {
-          out_ += fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordSet);
+          out_ += fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord);
         }
         break;
       case 'B':
-        out_ += fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWordSet);
+        out_ += fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord);
         break;
       case 'u': {
         const std::string_view digits = pattern_.substr(at_ + 2, 4);

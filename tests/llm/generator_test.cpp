@@ -245,6 +245,7 @@ TEST(Generator, misuse_is_refused) {
   const ParameterValues values = randomValues(config);
   const auto made = [&](const GeneratorOptions& options) { return codeOf([&] { Generator(config, values, options); }); };
   EXPECT_EQ(made({.device = "reference", .sequences = 0}), "language_model.options");
+  EXPECT_EQ(made({.device = "reference", .tokens_per_submission = 1025}), "language_model.options");
   EXPECT_EQ(made({.device = "reference", .chunk = 0}), "language_model.options");
   EXPECT_EQ(made({.device = "reference", .positions = 65}), "language_model.options");  // the table has 64
   EXPECT_EQ(made({.device = "reference", .vocabulary = 25}), "language_model.options");

@@ -158,6 +158,12 @@ TEST(RotarySettings, a_type_of_layers_without_positions_of_its_own_has_those_of_
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"full_attention": {}})")), "language_config.value");
 }
 
+TEST(RotarySettings, angles_are_numbers_of_f32) {
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_theta": 1e-60)")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_scaling": {"rope_type": "linear", "factor": 1e-60})")), "language_config.value");
+  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_theta": 0.5)")), "");
+}
+
 TEST(RotarySettings, scaling_is_said_in_one_place) {
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_parameters": {"rope_theta": 5e5}, "rope_scaling": {"type": "linear", "factor": 2.0})")),
             "language_config.value");

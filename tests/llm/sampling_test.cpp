@@ -209,5 +209,19 @@ TEST(SamplingDefaults, are_those_of_generation_config_json) {
   EXPECT_EQ(of(R"({"do_sample": true, "top_p": 2})").diagnostics()[0].code, "language_config.value");
 }
 
+TEST(SamplingDefaults, rules_that_are_not_applied_are_named) {
+  using Keys = std::vector<std::string>;
+  const auto of = [](const std::string& json, double temperature = 0) {
+    return rulesNotApplied(configOf(tinyJson("llama"), json), {.temperature = temperature}).orThrow();
+  };
+  EXPECT_EQ(of(""), Keys{});
+  EXPECT_EQ(of(R"({"no_repeat_ngram_size": 3, "suppress_tokens": [5], "num_beams": 4})"),
+            (Keys{"no_repeat_ngram_size", "num_beams", "suppress_tokens"}));
+  EXPECT_EQ(of(R"({"no_repeat_ngram_size": 0, "suppress_tokens": [], "num_beams": 1, "bad_words_ids": null, "typical_p": 1.0})", 1),
+            Keys{});
+  EXPECT_EQ(of(R"({"typical_p": 0.5})"), Keys{});
+  EXPECT_EQ(of(R"({"typical_p": 0.5})", 1), Keys{"typical_p"});
+}
+
 }  // namespace
 }  // namespace lockstep::llm

@@ -261,8 +261,8 @@ TEST_F(TextVerbs, eval_measures_a_text) {
 
 TEST_F(TextVerbs, what_is_wrong_is_said) {
   for (const char* options : {"--temperature warm", "--temperature -1", "--top-k 1.5", "--top-p 2", "--min-p -1", "--repetition-penalty 0",
-                              "--seed -1", "--tokens 0", "--tokens-per-submission 0", "--context -1", "--context 16777217",
-                              "--tokens 9223372036854775808", "--stop ''", "--greedy --top-k 3", "--nothing"})
+                              "--seed -1", "--tokens 0", "--tokens-per-submission 0", "--tokens-per-submission 1025", "--context -1",
+                              "--context 16777217", "--tokens 9223372036854775808", "--stop ''", "--greedy --top-k 3", "--nothing"})
     expectError("generate", std::string("--prompt ab ") + options, 2, "error");
   expectError("generate", "--prompt ab --prompt-file x", 2, "error");
   expectError("eval", "", 2, "--text");

@@ -40,6 +40,32 @@ TEST(Regex, classes_are_those_of_Oniguruma) {
   EXPECT_EQ(found("[]a]+", "]a["), Texts{"]a"});
 }
 
+TEST(Regex, sets_with_a_name_and_scripts_are_those_of_Oniguruma) {
+  EXPECT_EQ(found("\\w+", "m\xC2\xB2 \xC2\xBDx \xE2\x81\xB4"), (Texts{"m\xC2\xB2", "\xC2\xBDx"}));  // not U+2074, a superscript elsewhere
+  EXPECT_EQ(found("[\\w]+|\\B.", "m\xC2\xB2"), (Texts{"m", "\xC2\xB2"}));                           // it is none in a set
+  EXPECT_EQ(found("[[:word:]]+", "m\xC2\xB2"), Texts{"m"});
+  EXPECT_EQ(found("[[:punct:]]+", "a+\xE2\x82\xAC=b"), Texts{"+\xE2\x82\xAC="});
+  EXPECT_EQ(found("[[:alpha:]]+", "e\xCC\x81\xE2\x85\xA3 1"), (Texts{"e", "\xE2\x85\xA3"}));  // no marks; the number four is alphabetic
+  EXPECT_EQ(found("[[:alnum:]]+",
+                  "a\xC2\xB2"
+                  "1"),
+            (Texts{"a", "1"}));
+  EXPECT_EQ(found("[[:upper:][:digit:]]+", "aB1\xE2\x85\xA3"), Texts{"B1\xE2\x85\xA3"});
+  EXPECT_EQ(found("[^[:space:]]+",
+                  "a\xE1\xA0\x8E"
+                  "b"),
+            Texts{"a\xE1\xA0\x8E"
+                  "b"});
+  EXPECT_EQ(found("[[:^alpha:]]+", "a1b"), Texts{"1"});
+  EXPECT_EQ(found("\\p{Han}+", "\xE4\xBD\xA0\xE3\x80\x81\xE5\xA5\xBD"), (Texts{"\xE4\xBD\xA0", "\xE5\xA5\xBD"}));  // U+3001 is common
+  EXPECT_EQ(found("[\\p{Hiragana}\\p{Nd}]+",
+                  "\xE3\x81\x82"
+                  "1\xE3\x83\xBC"),
+            Texts{"\xE3\x81\x82"
+                  "1"});
+  EXPECT_EQ(found("\\P{Latin}+|\\p{^Han}", "a1"), (Texts{"a", "1"}));
+}
+
 TEST(Regex, empty_matches_move_on) {
   EXPECT_EQ(found("b*", "abb\xC3\xA4"), (Texts{"", "bb", ""}));
   EXPECT_EQ(found("", ""), Texts{""});
@@ -47,7 +73,7 @@ TEST(Regex, empty_matches_move_on) {
 
 TEST(Regex, what_differs_and_cannot_be_rewritten_is_refused) {
   for (const char* pattern : {"[a[b]]", "[a&&b]", "a{1,2}+", "[\\W]", "(*UTF)a", "(?C1)a", "\\Qa\\E", "a\\Kb", "(?R)", "(", "a\\", "[a",
-                              "\\p{NoSuchClass}", "\\C", "\\u12"}) {
+                              "\\p{NoSuchClass}", "\\pL", "[\\pL]", "[[:^alnum:]]", "[[:wide:]]", "\\C", "\\u12"}) {
     EXPECT_EQ(refusal(pattern), "tokenizer.regex") << pattern;
   }
 }

@@ -56,6 +56,37 @@ TEST(Tokenizer, ignore_merges_makes_no_special_token_of_text) {
   EXPECT_EQ(std::ranges::find(plain, 5000u), plain.end());
 }
 
+TEST(Tokenizer, white_space_that_a_token_took_may_be_another_token) {
+  nlohmann::json file = fileOf("byte_level");
+  const uint32_t next = 6000;
+  const auto add = [&](uint32_t id, const char* content, bool left, bool right) {
+    file["added_tokens"].push_back(
+        {{"id", id}, {"content", content}, {"special", false}, {"normalized", false}, {"lstrip", left}, {"rstrip", right}});
+  };
+  add(next, "<call>", false, true);
+  add(next + 1, "\n", false, false);
+  add(next + 2, "\t", false, true);
+  add(next + 3, "\r", true, true);
+  const Tokenizer tokenizer = Tokenizer::parse(file.dump(), "t.json").orThrow();
+  const EncodeOptions plain{.add_special_tokens = false};
+  // As Hugging Face's library gives them.
+  EXPECT_EQ(tokenizer.encode("<call>\n\n", plain).orThrow(), (Ids{next, next + 1, next + 1}));
+  EXPECT_EQ(tokenizer.encode("\t\t\t", plain).orThrow(), (Ids{next + 2, next + 2, next + 2}));
+  EXPECT_EQ(tokenizer.encode("\r\r", plain).orThrow(), Ids{next + 3});
+}
+
+TEST(Tokenizer, parts_that_make_a_text_longer_and_longer_end_with_an_error) {
+  const nlohmann::json grow = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "        "}};
+  const nlohmann::json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+  for (const auto& [key, list, part] : {std::tuple{"normalizer", "normalizers", grow}, {"pre_tokenizer", "pretokenizers", bytes}}) {
+    nlohmann::json file = fileOf("byte_level");
+    file[key] = {{"type", "Sequence"}, {list, nlohmann::json::array()}};
+    for (int i = 0; i < 60; ++i) file[key][list].push_back(part);
+    const Tokenizer tokenizer = Tokenizer::parse(file.dump(), "t.json").orThrow();
+    EXPECT_TRUE(errorOf(tokenizer.encode("a b")).starts_with("tokenizer.limit: ")) << key;
+  }
+}
+
 TEST(Tokenizer, a_million_characters_of_one_piece_are_fast) {
   // One piece, since nothing cuts it: a quadratic merge would take hours.
 #ifdef LOCKSTEP_SANITIZED

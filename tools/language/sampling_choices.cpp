@@ -2,6 +2,7 @@
 #include "tools/language/sampling_choices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
@@ -43,6 +44,11 @@ Result<llm::SamplingOptions> SamplingChoices::with(const llm::LanguageConfig& co
   LS_CHECK(readNumber(penalty_, "--repetition-penalty", options.repetition_penalty));
   LS_CHECK(readNumber(seed_, "--seed", options.seed));
   LS_CHECK(console::asUsage(options.check()));
+  LS_TRY(const std::vector<std::string> others, llm::rulesNotApplied(config, options));
+  if (!others.empty()) {
+    fmt::print(stderr, "generation_config.json has {}, which {} not applied: transformers may choose other tokens\n",
+               fmt::join(others, ", "), others.size() == 1 ? "is" : "are");
+  }
   return options;
 }
 

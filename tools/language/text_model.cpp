@@ -48,6 +48,8 @@ Status checkContext(int64_t context) {
 Status TextModelChoices::check() const {
   LS_CHECK(checkContext(context));
   if (tokens_per_submission < 1) return console::usage("value", "--tokens-per-submission is less than 1");
+  if (tokens_per_submission > llm::kMostTokensPerSubmission)
+    return console::usage("value", fmt::format("--tokens-per-submission is more than {}", llm::kMostTokensPerSubmission));
   LS_CHECK(promptPrecision(prompt_precision));
   return Success{};
 }
