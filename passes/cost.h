@@ -82,6 +82,9 @@ inline constexpr int64_t kMostLoadedPrologue = 16384;
 /// invocation takes, and invocations of a workgroup where there are few rows. A token of 14 rows of 512 keys took 16 turns one after the
 /// other with 128 invocations and a quarter of a key in each.
 inline constexpr int64_t kSplitBlock = 4, kSplitQuads = 2, kMostSplitLanes = 512;
+/// On CPU drivers an invocation has whole keys: elements of a block of them at most, and the widest key. With heads of 256, 128 and 64
+/// lavapipe compiled blocks of four for 33, 8 and 3 s, and these for 5, 3.5 and 0.3; with heads of 260 a block of one still takes 37 s.
+inline constexpr int64_t kSplitElementsCpu = 256, kWidestSplitCpu = 256;
 /// Turns of a workgroup with the keys of its row from which on several share the row, turns that each of them has at least, and how many
 /// they are at most: each element reads what all of them found. A turn takes 1.4 us on an H200, and the level that puts it together 2.6 us.
 inline constexpr int64_t kManySplitTurns = 8, kLeastTurnsOfShare = 2, kMostKeyShares = 16;

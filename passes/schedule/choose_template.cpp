@@ -141,12 +141,14 @@ std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape,
 /// Each subgroup leaves its sums in workgroup memory; where they are not known, each part does.
 int64_t teamsOf(const SplitPlan& plan) { return plan.lanes / std::max(plan.across, plan.subgroup); }
 
-PlanChoice split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+/// CPU drivers compile rows that are too wide for minutes.
+std::optional<PlanChoice> split(const PlanQuery& q, const TemplateShape& shape, int64_t& rounds) {
+  if (q.profile.style == program::ExecutionStyle::Cpu && widestOf(shape) > cost::kWidestSplitCpu) return std::nullopt;
   const SplitPlan plan = splitPlan(shape, q.profile);
   const int64_t teams = teamsOf(plan);
   rounds = loopCost(shape.length, plan.lanes / plan.across * plan.block, 0) + 1 + loopCost(teams, 1, 0) +
            loopCost(divideUp(widestOf(shape), 4), plan.lanes, 0) * (1 + loopCost(teams, 1, 0));
-  return {plan, splitGroups(shape.rows, q.profile)};
+  return PlanChoice{plan, splitGroups(shape.rows, q.profile)};
 }
 
 /// By integer dot products. Without known subgroups each invocation has rows of its own, which reads the weight in pieces that are far
@@ -199,7 +201,7 @@ std::optional<PlanChoice> whole(const PlanQuery& q, const TemplateShape& shape, 
 SplitPlan splitPlan(const TemplateShape& shape, const program::DeviceProfile& profile) {
   const bool is_cpu = profile.style == program::ExecutionStyle::Cpu;
   SplitPlan plan{.lanes = std::min<int64_t>(is_cpu ? cost::kStreamLanesCpu : cost::kTiledLanes, mostInvocations(profile)),
-                 .block = cost::kSplitBlock,
+                 .block = is_cpu ? std::clamp<int64_t>(cost::kSplitElementsCpu / widestOf(shape), 1, cost::kSplitBlock) : cost::kSplitBlock,
                  .vector = vectorOf(shape)};
   // Few rows are split among more invocations, so that as much is under way.
   const auto is_few = [&] { return shape.rows * plan.lanes < cost::kFullWorkgroup * int64_t{profile.parallel_units}; };
@@ -223,7 +225,14 @@ Result<PlanChoice> chooseTemplate(const PlanQuery& q) {
   if (!q.templates) return fail("template.name", "there are no kernel templates here, and an op needs one");
   int64_t rounds = 0;
   std::optional<PlanChoice> choice;
-  if (shape.form == TemplateForm::Split) choice = split(q, shape, rounds);
+  if (shape.form == TemplateForm::Split) {
+    choice = split(q, shape, rounds);
+    if (!choice) {
+      return fail("schedule.row_width",
+                  fmt::format("heads are {} wide, and CPU drivers take up to {}", widestOf(shape), cost::kWidestSplitCpu), {},
+                  "use cached_attention, which becomes other operations there");
+    }
+  }
   if (shape.form == TemplateForm::Stream) choice = alone(q, shape, rounds);
   if (shape.form == TemplateForm::Digits) {
     choice = digits(q, shape, rounds);

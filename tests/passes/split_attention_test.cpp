@@ -29,7 +29,7 @@ struct CacheCase {
 };
 void PrintTo(const CacheCase& one, std::ostream* out) { *out << one.name; }
 
-Graph attentionGraph(const CacheCase& c) {
+Graph attentionGraph(const CacheCase& c, const char* op = "attend_cache") {
   Builder b;
   const auto input = [&](const char* name, std::vector<int64_t> shape, DType dtype = DType::F32) {
     return b.make("input", {}, {{"name", std::string(name)}, {"dtype", dtype}, {"shape", std::move(shape)}});
@@ -43,7 +43,7 @@ Graph attentionGraph(const CacheCase& c) {
   Attributes attributes{{"scale", 0.4}};
   if (c.window > 0) attributes.set("window", c.window);
   if (c.cap > 0) attributes.set("soft_cap", c.cap);
-  b.output(OutputKind::Result, "out", b.makeAll("attend_cache", operands, attributes).front());
+  b.output(OutputKind::Result, "out", b.makeAll(op, operands, attributes).front());
   return b.take();
 }
 
@@ -140,6 +140,26 @@ TEST(SplitAttentionPlans, short_caches_and_many_queries_stay_whole) {
        {CacheCase{.name = "short", .keys = 1031, .width = 64}, CacheCase{.name = "window", .keys = 8209, .window = 600, .width = 64}})
     EXPECT_FALSE(groupsOf(c, onGpuOf(60)).contains("join_shares")) << c.name;
   EXPECT_FALSE(groupsOf({.name = "many", .keys = 8209, .queries = 3, .width = 64}, onGpuOf(16)).contains("join_shares"));
+}
+
+/// Drivers of CPUs compile a kernel with several wide keys for minutes.
+TEST(SplitAttentionPlans, wide_heads_keep_the_text_for_cpus_short) {
+  passes::CompileOptions options = plannedFor(program::findProfile("cpu").orThrow());
+  options.templates = detail::templateSource();
+  const auto compiled = [&](int64_t width, const char* op) {
+    graph::Graph graph = attentionGraph({.name = "wide", .keys = 100, .width = width}, op);
+    return passes::compile(graph, options);
+  };
+  const auto instructionsOf = [&](int64_t width) {
+    size_t most = 0;
+    const passes::Compiled made = compiled(width, "attend_cache").orThrow();
+    for (const program::Kernel& kernel : made.program.kernels)
+      most = std::max(most, std::get<kernel::Module>(kernel.code).instructions.size());
+    return most;
+  };
+  EXPECT_LE(instructionsOf(256), 2 * instructionsOf(64));
+  EXPECT_EQ(compiled(260, "attend_cache").diagnostics().front().code, "schedule.row_width");
+  EXPECT_GT(compiled(260, "cached_attention").orThrow().plan.dispatches, 1u);
 }
 
 }  // namespace

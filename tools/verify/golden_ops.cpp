@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "frontend/ops/ops.h"
 #include "frontend/trace/trace.h"
@@ -39,6 +40,13 @@ class Call {
   [[nodiscard]] bool boolean(std::string_view name) const { return get<bool>(name); }
   [[nodiscard]] const std::string& text(std::string_view name) const { return get<std::string>(name); }
   [[nodiscard]] const std::vector<int64_t>& integers(std::string_view name) const { return get<std::vector<int64_t>>(name); }
+  /// The number of the text among those that the attribute may have.
+  [[nodiscard]] size_t choice(std::string_view name, std::initializer_list<std::string_view> known) const {
+    const std::string& given = text(name);
+    const auto* found = std::ranges::find(known, given);
+    if (found == known.end()) throwBadCase(fmt::format("has '{}' as '{}', wanted one of {}", given, name, fmt::join(known, ", ")));
+    return static_cast<size_t>(found - known.begin());
+  }
   /// One number for both axes, or a list of two.
   [[nodiscard]] Size2 size(std::string_view name) const {
     const graph::Attribute* found = golden_.attributes.find(name);
@@ -70,9 +78,8 @@ class Call {
   std::map<std::string, Tensor, std::less<>> operands_;
 };
 
-Reduction reductionOf(const std::string& text) {
-  if (text == "none") return Reduction::None;
-  return text == "sum" ? Reduction::Sum : Reduction::Mean;
+Reduction reductionOf(const Call& c) {
+  return std::array{Reduction::None, Reduction::Sum, Reduction::Mean}[c.choice("reduction", {"none", "sum", "mean"})];
 }
 
 /// Sum and mean: one axis, or all without the attribute.
@@ -133,11 +140,11 @@ constexpr Row kOps[] = {
     {"softmax_causal", [](const Call& c) { return softmax_causal(c["x"]); }},
     {"where_causal", [](const Call& c) { return where_causal(c["x"], c.number("fill")); }},
     {"cross_entropy",
-     [](const Call& c) { return cross_entropy(c["logits"], c["targets"], {.reduction = reductionOf(c.text("reduction"))}); }},
+     [](const Call& c) { return cross_entropy(c["logits"], c["targets"], {.reduction = reductionOf(c)}); }},
     {"rms_norm", [](const Call& c) { return rms_norm(c["x"], c["g"], c.number("eps")); }},
     {"rope",
      [](const Call& c) {
-       const RopeLayout layout = c.text("layout") == "half" ? RopeLayout::Half : RopeLayout::Interleaved;
+       const RopeLayout layout = c.choice("layout", {"half", "interleaved"}) == 0 ? RopeLayout::Half : RopeLayout::Interleaved;
        return rope(c["x"], {.base = c.number("base"), .layout = layout});
      }},
     {"attention", [](const Call& c) { return scaled_dot_product_attention(c["q"], c["k"], c["v"], {.causal = c.boolean("causal")}); }},
@@ -146,7 +153,7 @@ constexpr Row kOps[] = {
      [](const Call& c) {
        SelectiveScanOptions options{.skip = c["D"], .softplus = c.boolean("delta_softplus")};
        if (c.has("gate")) options.gate = c["z"];
-       if (c.text("discretise_B") == "zoh") options.discretisation = Discretisation::ZeroOrderHold;
+       if (c.choice("discretise_B", {"euler", "zoh"}) == 1) options.discretisation = Discretisation::ZeroOrderHold;
        return selective_scan(c["u"], c["delta"], c["A"], c["B"], c["C"], options).y;
      }},
     {"ssd", [](const Call& c) { return ssd(c["x"], c["dt"], c["A"], expand_dims(c["B"], 2), expand_dims(c["C"], 2), {.skip = c["D"]}).y; }},
