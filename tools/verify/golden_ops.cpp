@@ -139,8 +139,7 @@ constexpr Row kOps[] = {
     {"log_softmax", [](const Call& c) { return log_softmax(c["x"], c.integer("axis")); }},
     {"softmax_causal", [](const Call& c) { return softmax_causal(c["x"]); }},
     {"where_causal", [](const Call& c) { return where_causal(c["x"], c.number("fill")); }},
-    {"cross_entropy",
-     [](const Call& c) { return cross_entropy(c["logits"], c["targets"], {.reduction = reductionOf(c)}); }},
+    {"cross_entropy", [](const Call& c) { return cross_entropy(c["logits"], c["targets"], {.reduction = reductionOf(c)}); }},
     {"rms_norm", [](const Call& c) { return rms_norm(c["x"], c["g"], c.number("eps")); }},
     {"rope",
      [](const Call& c) {
