@@ -27,10 +27,12 @@ int64_t sharesOf(const TemplateShape& shape, int64_t seen, const program::Device
 
 Graph splitAttention(const Graph& graph, const SplitAttentionConfig& config) {
   static const OpDef* const attend = &op("attend_cache");
+  const auto isWhole = [&](NodeId id) { return graph[id].op == attend && graph[id].attributes.find("shares") == nullptr; };
+  if (std::ranges::none_of(graph.body().nodes, isWhole)) return graph;
   Rewriter rewriter(graph);
   for (const NodeId id : graph.body().nodes) {
     const Node& node = graph[id];
-    if (node.op != attend || node.attributes.find("shares") != nullptr) {
+    if (!isWhole(id)) {
       rewriter.copy(node);
       continue;
     }

@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kName = "attend_cache";
 
-constexpr size_t kFirstOwn = 4;      // among the operands
-constexpr int64_t kMostShares = 64;  // as C9 says
+constexpr size_t kFirstOwn = 4;  // among the operands
 
 /// As `e`, with the keys of the queries alone.
 AttentionExtents ownExtents(AttentionExtents e) {

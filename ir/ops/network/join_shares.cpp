@@ -21,7 +21,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated(kName, "C1", fmt::format("the operand is {}, wanted f32 with an axis or more", toString(parts)));
   const auto shares = c.attributes.get<int64_t>(kSharesAttribute);
   const int64_t row = parts.shape.extents().back();
-  if (shares < 1 || row % shares != 0 || row / shares < 3)
+  if (shares < 1 || shares > kMostShares || row % shares != 0 || row / shares < 3)
     return violated(kName, "C2", fmt::format("rows of {} elements are not those of {} shares", row, shares));
   std::vector<int64_t> extents = parts.shape.extents();
   extents.back() = widthOf(parts.shape, shares);
@@ -91,8 +91,9 @@ constexpr OpDef kOp{
     .name = kName,
     .summary = "The result of attention whose keys were shared out: what attend_cache made of each share, put together.",
     .constraints =
-        ConstantList<Constraint>{{"C1", "the operand is f32 with an axis or more"},
-                                 {"C2", "the last axis has an element or more, a total and a highest score, each for all shares"}},
+        ConstantList<Constraint>{
+            {"C1", "the operand is f32 with an axis or more"},
+            {"C2", "the last axis has an element or more, a total and a highest score, each for all of 1 to 64 shares"}},
     .operands = ConstantList<std::string_view>{"parts"},
     .attributes = ConstantList<AttributeDef>{{kSharesAttribute, AttributeKind::Integer, "of the keys; those of an element are neighbours"}},
     .infer = infer,

@@ -29,6 +29,7 @@ double softCapOf(const Node& node);
 /// share has the highest one h (at least the lowest f32), its total t = sum 2^(s - h) and sums 2^(s - h) v; once t is a NaN, so are all of
 /// them.
 inline constexpr std::string_view kSharesAttribute = "shares";
+inline constexpr int64_t kMostShares = 64;
 int64_t sharesOf(const Node& node);
 /// Elements of a row of shares: sums of the width, total, highest, each of all shares beside each other.
 constexpr int64_t rowOfShares(int64_t value_width, int64_t shares) { return (value_width + 2) * shares; }
