@@ -25,7 +25,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
     return violated(kName, "C2", fmt::format("rows of {} elements are not those of {} shares", row, shares));
   std::vector<int64_t> extents = parts.shape.extents();
   extents.back() = widthOf(parts.shape, shares);
-  return std::vector{f32(Shape(std::move(extents)))};
+  return std::vector{f32(Shape(extents))};
 }
 
 /// sum_s 2^(h_s - h) x_s / sum_s 2^(h_s - h) t_s, where h is the highest of all (Dao and others 2023, Flash-Decoding).
