@@ -29,7 +29,8 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
                     fmt::format("{} operands after the length, wanted {} and {}", given.size(), toString(wanted[0]), toString(wanted[1])));
   const Attribute* shares = c.attributes.find(kSharesAttribute);
   const int64_t count = shares == nullptr ? 1 : std::get<int64_t>(*shares);
-  if (count < 1 || count > kMostShares) return violated(kName, "C9", fmt::format("there are {} shares", count));
+  if (count < 1 || count > kMostShares)
+    return violated(kName, "C9", fmt::format("there are {} shares, wanted 1 to {}", count, kMostShares));
   if (count == 1) return std::vector{f32(e.out())};
   return std::vector{f32(e.with({e.heads, e.queries, rowOfShares(e.value_width, count)}))};
 }

@@ -24,14 +24,14 @@ inline constexpr AttributeDef kWindowAttribute{"window", AttributeKind::Integer,
 int64_t windowOf(const Node& node);
 double softCapOf(const Node& node);
 
-/// Of attend_cache: by how many workgroups the keys of a query are shared out. Of the n keys of the cache that it sees, share s of S has
-/// those from s ceil(n / S) on; the queries' own keys, where they come apart, belong to share 0. With scores as powers of two, s log2(e), a
+/// Of attend_cache: by how many workgroups the keys of a query are shared out. Of the n keys of the cache that it sees, share i of S has
+/// those from i ceil(n / S) on; the queries' own keys, where they come apart, belong to share 0. With scores as powers of two, s log2(e), a
 /// share has the highest one h (at least the lowest f32), its total t = sum 2^(s - h) and sums 2^(s - h) v; once t is a NaN, so are all of
 /// them.
 inline constexpr std::string_view kSharesAttribute = "shares";
 inline constexpr int64_t kMostShares = 64;
 int64_t sharesOf(const Node& node);
-/// Elements of a row of shares: sums of the width, total, highest, each of all shares beside each other.
+/// Elements of a row of such a result: the sums, then the total, then the highest score. Each has one number per share, side by side.
 constexpr int64_t rowOfShares(int64_t value_width, int64_t shares) { return (value_width + 2) * shares; }
 
 /// As a template reads it: the length of each head's sequence.
