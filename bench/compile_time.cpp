@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time and memory of compiling a training step, and how they grow with the model. Nothing runs and no driver is asked.
-// usage: bench_compile_time                            the table of bench/README.md
+// usage: bench_compile_time                            the table of bench/results/compile_time.md
 //        bench_compile_time MODEL SIZE...              some rows; MODEL: mlp, transformer, gpt (layers), gru, gru_cells (time steps),
 //        resnet (depth) bench_compile_time --passes MODEL SIZE...     and what each pass takes bench_compile_time --program MODEL SIZE the
 //        program as text, to compare two builds

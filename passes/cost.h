@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What passes assume work to cost: every number that a chooser compares with stands here, with the measurement or the reason that it came
-// from. Measured means one H100 through Vulkan (driver 580.159) or lavapipe (Mesa 22.3) on two cores; bench/README.md has the tables.
+// from. Measured means one H100 through Vulkan (driver 580.159) or lavapipe (Mesa 22.3) on two cores; bench/results has the tables.
 #pragma once
 
 #include <algorithm>

@@ -84,7 +84,7 @@ Status Context::openDevice() {
   info.enabledExtensionCount = static_cast<uint32_t>(facts_.extensions.size());
   info.ppEnabledExtensionNames = facts_.extensions.data();
   auto features = blank<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
-  // Every device has it, and no step of a sample was slower with it (bench/README.md). What our guards should miss stays in the buffer.
+  // Every device has it, and no sample was slower with it (bench/results/checks.md). What our guards should miss stays in the buffer.
   features.features.robustBufferAccess = VK_TRUE;
   auto zero = blank<VkPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES);
