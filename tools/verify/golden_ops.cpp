@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "frontend/ops/ops.h"
 #include "frontend/trace/trace.h"
@@ -32,7 +33,7 @@ class Call {
   }
   /// JSON does not tell 1.0 from 1.
   [[nodiscard]] double number(std::string_view name) const {
-    const graph::Attribute* found = golden_.attributes.find(name);
+    const graph::Attribute* found = find(name);
     if (found != nullptr && std::holds_alternative<int64_t>(*found)) return static_cast<double>(std::get<int64_t>(*found));
     return get<double>(name);
   }
@@ -49,23 +50,33 @@ class Call {
   }
   /// One number for both axes, or a list of two.
   [[nodiscard]] Size2 size(std::string_view name) const {
-    const graph::Attribute* found = golden_.attributes.find(name);
+    const graph::Attribute* found = find(name);
     if (found != nullptr && std::holds_alternative<int64_t>(*found)) return integer(name);
     const std::vector<int64_t>& list = integers(name);
     if (list.size() != 2) throwBadCase(fmt::format("has an attribute '{}' of {} numbers, wanted 2", name, list.size()));
     return {list[0], list[1]};
   }
-  [[nodiscard]] bool has(std::string_view name) const { return golden_.attributes.find(name) != nullptr; }
-  [[nodiscard]] std::vector<int64_t> outputShape(std::string_view name) const {
-    const auto found = golden_.outputs.find(name);
-    if (found == golden_.outputs.end()) throwBadCase(fmt::format("has no output '{}'", name));
-    return found->second.shape;
+  [[nodiscard]] bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// An attribute that the operands imply.
+  void check(std::string_view name, int64_t implied) const {
+    if (has(name) && integer(name) != implied)
+      throwBadCase(fmt::format("has '{}' as {}, but {} by its operands", name, integer(name), implied));
+  }
+  /// An attribute that the op did not look at would change nothing, and a case that wants something else would pass.
+  void refuseUnknownAttributes() const {
+    for (const auto& [name, value] : golden_.attributes.items()) {
+      if (!seen_.contains(name)) throwBadCase(fmt::format("has an attribute '{}', which is not known here", name));
+    }
   }
 
  private:
+  [[nodiscard]] const graph::Attribute* find(std::string_view name) const {
+    seen_.emplace(name);
+    return golden_.attributes.find(name);
+  }
   template <class T>
   [[nodiscard]] const T& get(std::string_view name) const {
-    const graph::Attribute* found = golden_.attributes.find(name);
+    const graph::Attribute* found = find(name);
     if (found == nullptr || !std::holds_alternative<T>(*found)) throwBadCase(fmt::format("has no attribute '{}' of the right kind", name));
     return std::get<T>(*found);
   }
@@ -76,6 +87,7 @@ class Call {
 
   const GoldenCase& golden_;
   std::map<std::string, Tensor, std::less<>> operands_;
+  mutable std::set<std::string, std::less<>> seen_;  ///< attributes that were asked for
 };
 
 Reduction reductionOf(const Call& c) {
@@ -119,8 +131,8 @@ constexpr Row kOps[] = {
     {"permute", [](const Call& c) { return permute(c["x"], c.integers("perm")); }},
     {"swap_axes", [](const Call& c) { return swap_axes(c["x"], c.integer("a"), c.integer("b")); }},
     {"narrow", [](const Call& c) { return narrow(c["x"], c.integer("axis"), c.integer("start"), c.integer("length")); }},
-    {"broadcast_to", [](const Call& c) { return broadcast_to(c["x"], c.outputShape("y")); }},
-    {"sum_to_shape", [](const Call& c) { return sum_to_shape(c["x"], c.outputShape("y")); }},
+    {"broadcast_to", [](const Call& c) { return broadcast_to(c["x"], c.integers("shape")); }},
+    {"sum_to_shape", [](const Call& c) { return sum_to_shape(c["x"], c.integers("shape")); }},
     {"concat", [](const Call& c) { return concat(c.operands(), c.integer("axis")); }},
     {"stack", [](const Call& c) { return stack(c.operands(), c.integer("axis")); }},
     {"split", nullptr, [](const Call& c) { return split(c["x"], c.integers("sizes"), c.integer("axis")); }},
@@ -133,7 +145,11 @@ constexpr Row kOps[] = {
     {"nearest_upsample2d", [](const Call& c) { return nearest_upsample2d(c["x"], c.size("factor")); }},
     {"matmul", [](const Call& c) { return matmul(c["a"], c["b"]); }},
     {"embedding", [](const Call& c) { return embedding(c["table"], c["idx"]); }},
-    {"one_hot", [](const Call& c) { return one_hot(c["idx"], c.integer("depth")); }},
+    {"one_hot",
+     [](const Call& c) {
+       if (c.has("dtype")) (void)c.choice("dtype", {"f32"});
+       return one_hot(c["idx"], c.integer("depth"));
+     }},
     {"take_along_axis", [](const Call& c) { return take_along_axis(c["x"], c["idx"], c.integer("axis")); }},
     {"softmax", [](const Call& c) { return softmax(c["x"], c.integer("axis")); }},
     {"log_softmax", [](const Call& c) { return log_softmax(c["x"], c.integer("axis")); }},
@@ -146,7 +162,11 @@ constexpr Row kOps[] = {
        const RopeLayout layout = c.choice("layout", {"half", "interleaved"}) == 0 ? RopeLayout::Half : RopeLayout::Interleaved;
        return rope(c["x"], {.base = c.number("base"), .layout = layout});
      }},
-    {"attention", [](const Call& c) { return scaled_dot_product_attention(c["q"], c["k"], c["v"], {.causal = c.boolean("causal")}); }},
+    {"attention",
+     [](const Call& c) {
+       if (c["k"].rank() > 2) c.check("kv_heads", c["k"].extent(-3));
+       return scaled_dot_product_attention(c["q"], c["k"], c["v"], {.causal = c.boolean("causal")});
+     }},
     {"causal_conv1d", [](const Call& c) { return causal_conv1d(c["x"], c["w"], {.bias = c["b"]}).y; }},
     {"selective_scan",
      [](const Call& c) {
@@ -196,6 +216,7 @@ Result<graph::Graph> traceGoldenCase(const GoldenCase& golden) {
     Call call(golden);
     for (const auto& [name, array] : golden.inputs) call.bind(name, trace.addInput(name, typeOf(array)));
     const std::vector<Tensor> results = row->build != nullptr ? std::vector{row->build(call)} : row->build_all(call);
+    call.refuseUnknownAttributes();
     if (results.size() != golden.outputs.size()) {
       return fail("golden.case", fmt::format("case '{}' has {} outputs, wanted {}", golden.name, golden.outputs.size(), results.size()));
     }

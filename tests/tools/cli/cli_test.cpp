@@ -201,6 +201,24 @@ TEST_F(Cli, golden_case_of_each_status) {
   EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter '('").status, 2);
 }
 
+// What the case means by the attribute is not known, so it must not pass without it.
+TEST_F(Cli, golden_case_with_an_attribute_that_its_op_does_not_have_is_refused) {
+  const float one[] = {1, 2};
+  const double two[] = {2, 4};
+  io::TensorFile golden;
+  golden.metadata["scaled"] = R"({"op": "add", "attrs": {"scale": 1}})";
+  golden.tensors["scaled/in/a"] = io::Array::fromFloats({2}, one);
+  golden.tensors["scaled/in/b"] = io::Array::fromFloats({2}, one);
+  golden.tensors["scaled/out/y"] = io::Array::fromDoubles({2}, two);
+  const std::string path = scratch_ / "golden.safetensors";
+  ASSERT_TRUE(io::writeSafetensors(path, golden).ok());
+  const Outcome outcome = run("verify golden " + path + " --device evaluate");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE((outcome.out + outcome.err).find("case 'scaled' of op 'add' has an attribute 'scale', which is not known here"),
+            std::string::npos)
+      << outcome.out << outcome.err;
+}
+
 TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
   const std::string out = scratch_ / "out";
   for (const std::string signal : {"INT", "TERM", "HUP", "PIPE", "XFSZ"}) {
