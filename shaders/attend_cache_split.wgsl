@@ -3,15 +3,9 @@
 // invocations share a key, the parts that they form take every so many blocks of keys, and what they find is put together at the end (Dao
 // and others 2023, Flash-Decoding), first inside of the subgroups. Exponentials are powers of two. Of several shares of the keys, each has a
 // workgroup per query, which stores what join_shares needs. The hooks are replaced by the compiler.
+// With shared/attention.wgsl.
 enable subgroups;
 
-override batches: u32 = 1;  // heads of q
-override group: u32 = 1;    // heads of q per head of k and v
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 1;
-override value_width: u32 = 1;
-override scale: f32 = 1;
 override lanes: u32 = 64;
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
 override block: u32 = 1;   // keys that a part takes together
@@ -20,7 +14,6 @@ override own: u32 = 0;     // 1: keys and values of the queries' own positions, 
 override window: u32 = 0;  // keys up to its own that a query sees; 0: all
 override cap: f32 = 0;     // scores s become cap tanh(s / cap); 0: they stay as they are
 override shares: u32 = 1;  // of the keys in the cache; the queries' own belong to the first one
-override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
@@ -35,9 +28,6 @@ override own_keys: u32 = select(0u, queries, own == 1);
 override early: bool = block * value_quads <= 16;
 override held: u32 = select(1u, block * value_quads, early);
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
@@ -47,10 +37,7 @@ fn load_own_k4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>()
 fn load_own_v4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-const lowest = -0x1.fffffep+127f;
-const log2_e = 1.44269504f;
 // Scores are compared as powers of two; those that are capped become so after tanh.
 override per_score: f32 = select(log2_e, 1 / max(cap, 0x1p-100f), cap > 0);
 

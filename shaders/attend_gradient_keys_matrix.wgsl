@@ -9,44 +9,14 @@
 // largest one so far.
 // The rows are computed again, in plain f32, where lse or delta is not finite. parts = 2: also where an element of q, k, v or d_out is not
 // finite, or is 2^64 or more. parts = 1: also where d_out is not finite, or a query that is hidden from some rows is not.
+// With shared/attention.wgsl, shared/attention_gradient.wgsl, shared/work_order.wgsl, shared/attention_units.wgsl and
+// shared/attention_gradient_units.wgsl.
 
 enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 diagnostic(off, subgroup_uniformity);  // a subgroup goes on or not as one, which the analysis cannot know
 
-override batches: u32 = 1;  // heads of q
-override group: u32 = 1;    // heads of q per head of k and v
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 16;
-override value_width: u32 = 16;
-override causal: bool = false;  // query t sees keys 0 .. t + offset only
-override offset: u32 = 0;
-override scale: f32 = 1;
-override masked: bool = false;
-override lanes: u32 = 32;       // of a subgroup
-override subgroups: u32 = 1;
-override sub_rows: u32 = 16;    // a multiple of unit_m
-override tile: u32 = 32;        // a multiple of unit
-override unit_m: u32 = 16;
-override unit: u32 = 16;        // unit_n and unit_k, a multiple of 8
-override parts: u32 = 2;
-override brain = false;
-override units: u32 = 1;   // workgroups that begin at a time
-override narrow = false;   // d_out has 16 bits, too
-override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
-
-override members: u32 = subgroups * lanes;
-override rows: u32 = subgroups * sub_rows;
-override depth: u32 = (width + unit - 1) / unit * unit;
-override value_depth: u32 = (value_width + unit - 1) / unit * unit;
-override line: u32 = depth / 8 + 1;  // octs, with one that keeps rows on different banks
-override value_line: u32 = value_depth / 8 + 1;
-// Invocations that bring a row, an oct each: a power of two.
-override row_lanes: u32 = select(select(select(select(32u, 16, depth <= 128), 8, depth <= 64), 4, depth <= 32), 2, depth <= 16);
-override value_lanes: u32 =
-    select(select(select(select(32u, 16, value_depth <= 128), 8, value_depth <= 64), 4, value_depth <= 32), 2, value_depth <= 16);
 override k_held: u32 = (rows * row_lanes + members - 1) / members;  // octs that an invocation brings
 override v_held: u32 = (rows * value_lanes + members - 1) / members;
 override q_held: u32 = (tile * row_lanes + members - 1) / members;
@@ -55,42 +25,11 @@ override tile_held: u32 = (tile + members - 1) / members;
 override g_first: u32 = parts * tile * line;
 override whole_queries = queries % tile == 0;  // no tile reaches past the edge
 override whole_keys = keys % rows == 0;
-override whole_width = width == row_lanes * 8;
-override whole_value_width = value_width == value_lanes * 8;
-// Each invocation brings as many octs as the others, and all of them are inside.
-override even_rows = ((rows * row_lanes) % members == 0) & (row_lanes * 8 == depth);
-override even_value_rows = ((rows * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
-override even_tile = ((tile * row_lanes) % members == 0) & (row_lanes * 8 == depth);
-override even_value_tile = ((tile * value_lanes) % members == 0) & (value_lanes * 8 == value_depth);
-override down: u32 = sub_rows / unit_m;
-override across: u32 = tile / unit;
-override units_d: u32 = depth / unit;
-override units_v: u32 = value_depth / unit;
-// Units whose products are summed by themselves.
-override chunk: u32 = select(1u, 2, units_d % 2 == 0);
-override value_chunk: u32 = select(1u, 2, units_v % 2 == 0);
-override held: u32 = unit_m * unit / lanes;             // elements of a result in an invocation
-override strip: u32 = unit_m * unit / 4;
-override scaled: u32 = select(1, tile, parts == 2);
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_d_out4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn store_dk(batch: u32, key: u32, d: u32, value: f32) {}
 fn store_dv(batch: u32, key: u32, d: u32, value: f32) {}
 fn store_dk4(batch: u32, key: u32, d: u32, value: vec4<f32>) {}
 fn store_dv4(batch: u32, key: u32, d: u32, value: vec4<f32>) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
-
-const log2_e = 1.44269504f;
 
 // Queries and d_out, each part by itself; before them the keys and then their values, after them strips of results.
 var<workgroup> memory:
@@ -101,66 +40,6 @@ var<workgroup> tile_delta: array<f32, tile>;
 var<workgroup> q_factors: array<f32, scaled>;
 var<workgroup> g_exponents: array<i32, scaled>;
 var<workgroup> g_most: atomic<u32>;  // the largest exponent so far
-var<workgroup> is_special: atomic<u32>;
-
-// Elements past the width are 0, and rows past the last one. What is loaded in their place is not used: loads have no condition.
-fn quad_of_q(batch: u32, query: u32, d: u32) -> vec4<f32> {
-  let place = select(min(query, queries - 1), query, whole_queries);
-  let is_row = whole_queries | (query < queries);
-  var quad: vec4<f32>;
-  if (vector == 4) {
-    let loaded = load_q4(batch, place, select(min(d, width - 4), d, whole_width));
-    quad = select(vec4<f32>(), loaded, is_row & (whole_width | (d < width)));
-  } else {
-    for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_q(batch, place, min(d + i, width - 1)), is_row & (d + i < width));
-    }
-  }
-  return quad;
-}
-fn quad_of_k(batch: u32, key: u32, d: u32) -> vec4<f32> {
-  let place = select(min(key, keys - 1), key, whole_keys);
-  let is_row = whole_keys | (key < keys);
-  var quad: vec4<f32>;
-  if (vector == 4) {
-    let loaded = load_k4(batch, place, select(min(d, width - 4), d, whole_width));
-    quad = select(vec4<f32>(), loaded, is_row & (whole_width | (d < width)));
-  } else {
-    for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_k(batch, place, min(d + i, width - 1)), is_row & (d + i < width));
-    }
-  }
-  return quad;
-}
-fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
-  let place = select(min(key, keys - 1), key, whole_keys);
-  let is_row = whole_keys | (key < keys);
-  var quad: vec4<f32>;
-  if (vector == 4) {
-    let loaded = load_v4(batch, place, select(min(d, value_width - 4), d, whole_value_width));
-    quad = select(vec4<f32>(), loaded, is_row & (whole_value_width | (d < value_width)));
-  } else {
-    for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_v(batch, place, min(d + i, value_width - 1)), is_row & (d + i < value_width));
-    }
-  }
-  return quad;
-}
-
-fn quad_of_d_out(batch: u32, query: u32, d: u32) -> vec4<f32> {
-  let place = select(min(query, queries - 1), query, whole_queries);
-  let is_row = whole_queries | (query < queries);
-  var quad: vec4<f32>;
-  if (vector == 4) {
-    let loaded = load_d_out4(batch, place, select(min(d, value_width - 4), d, whole_value_width));
-    quad = select(vec4<f32>(), loaded, is_row & (whole_value_width | (d < value_width)));
-  } else {
-    for (var i = 0u; i < 4; i++) {
-      quad[i] = select(0, load_d_out(batch, place, min(d + i, value_width - 1)), is_row & (d + i < value_width));
-    }
-  }
-  return quad;
-}
 
 fn store_quad_of_dk(batch: u32, key: u32, d: u32, quad: vec4<f32>) {
   if (vector == 4) {
@@ -187,60 +66,6 @@ fn store_quad_of_dv(batch: u32, key: u32, d: u32, quad: vec4<f32>) {
       }
     }
   }
-}
-
-fn pair_of(x: f32, y: f32) -> u32 {
-  return select(pack2x16float(vec2<f32>(x, y)), (bitcast<u32>(x) >> 16) | (bitcast<u32>(y) & 0xffff0000), brain);
-}
-// Rounded to the 11 bits of f16 by integers: drivers take a conversion to f16 and back for nothing.
-fn high_part(x: f32) -> f32 { return bitcast<f32>((bitcast<u32>(x) + 0x1000) & 0xffffe000); }
-fn high_parts(x: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4<u32>(0x1000)) & vec4<u32>(0xffffe000));
-}
-// Rounded to nearest, where the number is not one of 16 bits.
-fn rounded(x: vec4<f32>) -> vec4<f32> {
-  let bits = bitcast<vec4<u32>>(x);
-  let nearest = bitcast<vec4<f32>>(bits + vec4<u32>(0x7fff) + ((bits >> vec4<u32>(16)) & vec4<u32>(1)));
-  return select(x, nearest, vec4<bool>(brain & !narrow) & ((bits & vec4<u32>(0x7fffffff)) < vec4<u32>(0x7f800000)));
-}
-fn oct_of(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> {
-  return vec4<u32>(pair_of(x.x, x.y), pair_of(x.z, x.w), pair_of(y.x, y.y), pair_of(y.z, y.w));
-}
-fn high_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(high_parts(x), high_parts(y)); }
-fn low_oct(x: vec4<f32>, y: vec4<f32>) -> vec4<u32> { return oct_of(x - high_parts(x), y - high_parts(y)); }
-
-// The bits of the largest magnitude of eight elements, and of those of all neighbours that bring a row.
-fn most_of(x: vec4<f32>, y: vec4<f32>) -> u32 {
-  let most = max(bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffff), bitcast<vec4<u32>>(y) & vec4<u32>(0x7fffffff));
-  return max(max(most.x, most.y), max(most.z, most.w));
-}
-fn most_of_row(x: vec4<f32>, y: vec4<f32>, neighbours: u32) -> u32 {
-  var most = most_of(x, y);
-  for (var apart = 1u; apart < neighbours; apart *= 2) {
-    most = max(most, subgroupShuffleXor(most, apart));
-  }
-  return most;
-}
-// A row is brought to 2^13 and more, unless it is next to nothing.
-fn exponent_of(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 190)); }
-fn exponent_of_ds(bits: u32) -> i32 { return i32(clamp(bits >> 23, 40, 250)); }
-fn power_of_2(exponent: i32) -> f32 { return bitcast<f32>(u32(clamp(exponent + 127, 0, 254)) << 23); }
-fn is_beyond(bits: u32) -> u32 { return u32((bits >> 23) > 190); }
-// The nearest number of bf16, where that is multiplied: what a conversion does with the rest is open.
-fn nearest(x: f32) -> f32 { return select(x, bitcast<f32>((bitcast<u32>(x) + 0x8000) & 0xffff0000), brain); }
-// Not 0 where one of eight numbers of 16 bits is infinite or NaN: an exponent of ones is carried into the place of the sign.
-fn no_numbers(oct: vec4<u32>) -> u32 {
-  let carried = (oct & vec4<u32>(0x7fff7fff)) + vec4<u32>(select(0x04000400u, 0x00800080, brain));
-  return (carried.x | carried.y | carried.z | carried.w) & 0x80008000;
-}
-fn magnitude(x: f32) -> u32 { return bitcast<u32>(x) & 0x7fffffff; }
-fn exp2_keeping_nan(x: f32) -> f32 { return select(exp2(x), x, magnitude(x) > 0x7f800000); }
-
-// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
-fn rank(flat: u32, count: u32) -> u32 {
-  let round = flat / units;
-  let last = min(round * units + units, count) - 1;
-  return select(flat, round * units + last - flat, round % 2 == 1 && flat <= last);
 }
 
 @compute @workgroup_size(members)

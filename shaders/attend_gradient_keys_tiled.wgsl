@@ -3,28 +3,17 @@
 // FlashAttention-2): `across` neighbouring invocations share `thread_rows` keys and have every across-th quad of their elements in
 // registers; queries and what flows back go through workgroup memory, `tile` at a time, and `block` of them are taken together. The hooks
 // are replaced by the compiler.
+// With shared/attention.wgsl, shared/attention_gradient.wgsl and shared/work_order.wgsl.
 enable subgroups;
 diagnostic(off, subgroup_uniformity);  // a subgroup goes on or not as one, which the analysis cannot know
 
-override batches: u32 = 1;  // heads of q
-override group: u32 = 1;    // heads of q per head of k and v
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 1;
-override value_width: u32 = 1;
-override causal: bool = false;  // query t sees keys 0 .. t + offset only
-override offset: u32 = 0;
-override scale: f32 = 1;
-override masked: bool = false;
 override lanes: u32 = 64;
 override shares: u32 = 1;  // of the blocks; each is taken by lanes / shares invocations, and the first puts them together
 override across: u32 = 1;  // a power of two; more than one only where they are neighbours in a subgroup
 override thread_rows: u32 = 1;
 override tile: u32 = 16;  // a multiple of block
 override block: u32 = 1;
-override units: u32 = 1;  // workgroups that begin at a time
 override subgroup: u32 = 1;  // invocations that exchange values, a multiple of across
-override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
@@ -33,22 +22,12 @@ override value_held: u32 = (tile * value_quads * across + lanes - 1) / lanes;
 override members: u32 = lanes / shares;  // of a share
 override rows: u32 = members / across * thread_rows;  // of a workgroup; at most tile where there are several shares
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_d_out4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn store_dk(batch: u32, key: u32, d: u32, value: f32) {}
 fn store_dv(batch: u32, key: u32, d: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
-
-const log2_e = 1.44269504f;
 
 var<workgroup> tile_q: array<vec4<f32>, tile * quads * across>;
 var<workgroup> tile_d_out: array<vec4<f32>, tile * value_quads * across>;
@@ -120,13 +99,6 @@ fn quad_of_d_out(batch: u32, query: u32, d: u32) -> vec4<f32> {
 // exp2, whose result at a NaN is open: told by its bits, it stays one on every driver.
 fn exp2_keeping_nan(x: f32) -> f32 {
   return select(exp2(x), x, (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u);
-}
-
-// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
-fn rank(flat: u32, count: u32) -> u32 {
-  let round = flat / units;
-  let last = min(round * units + units, count) - 1;
-  return select(flat, round * units + last - flat, round % 2 == 1 && flat <= last);
 }
 
 @compute @workgroup_size(lanes)

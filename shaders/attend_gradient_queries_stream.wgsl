@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // dq = scale ds k with p = exp(scale q k^T + mask - lse) and ds = p (d_out v^T - delta), by one invocation per query (Dao 2023,
 // FlashAttention-2). The hooks are replaced by the compiler.
+// With shared/attention.wgsl and shared/attention_gradient.wgsl.
 
-override batches: u32 = 1;  // heads of q
-override group: u32 = 1;    // heads of q per head of k and v
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 1;
-override value_width: u32 = 1;
-override causal: bool = false;  // query t sees keys 0 .. t + offset only
-override offset: u32 = 0;
-override scale: f32 = 1;
-override masked: bool = false;
 override lanes: u32 = 64;
 override block: u32 = 1;  // keys per round of the loop
-override vector: u32 = 1;  // 4: widths are multiples of it, and keys and values are loaded so
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_lse(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_delta(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn store_dq(batch: u32, query: u32, d: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 // exp, whose result at a NaN is open: told by its bits, it stays one on every driver.
 fn exp_keeping_nan(x: f32) -> f32 {

@@ -2,19 +2,9 @@
 // The gradients of attention towards q, k and v for short sequences: a workgroup has a head, whose weights and their gradients fit into
 // workgroup memory. With p = softmax(scale q k^T + mask), dp = d_out v^T and ds = p (dp - sum(dp p) + d_lse),
 // dv = p^T d_out, dq = scale ds k and dk = scale ds^T q. The hooks are replaced by the compiler.
+// With shared/attention.wgsl and shared/attention_gradient.wgsl.
 
-override batches: u32 = 1;  // heads of q, and of k and v
-override group: u32 = 1;    // is 1
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 1;
-override value_width: u32 = 1;
-override causal: bool = false;  // query t sees keys 0 .. t + offset only
-override offset: u32 = 0;
-override scale: f32 = 1;
-override masked: bool = false;
 override lanes: u32 = 64;
-override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override quads: u32 = (width + 3) / 4;
 override value_quads: u32 = (value_width + 3) / 4;
@@ -23,25 +13,17 @@ override line: u32 = quads | 1;
 override value_line: u32 = value_quads | 1;
 override row: u32 = keys + 1;
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_d_out(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
 fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_d_out4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_d_lse(batch: u32, query: u32) -> f32 { return 0.0; }
-fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn store_dq(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_dq4(batch: u32, query: u32, d: u32, value: vec4<f32>) {}
 fn store_dk(batch: u32, key: u32, d: u32, value: f32) {}
 fn store_dk4(batch: u32, key: u32, d: u32, value: vec4<f32>) {}
 fn store_dv(batch: u32, key: u32, d: u32, value: f32) {}
 fn store_dv4(batch: u32, key: u32, d: u32, value: vec4<f32>) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
-
-const lowest = -0x1.fffffep+127f;
 
 var<workgroup> all_q: array<vec4<f32>, queries * line>;
 var<workgroup> all_k: array<vec4<f32>, keys * line>;

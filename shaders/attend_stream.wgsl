@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = softmax(scale q k^T + mask) v by one invocation per query, which goes over the keys once and keeps its sums in registers
 // (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"). The hooks are replaced by the compiler.
+// With shared/attention.wgsl.
 
-override batches: u32 = 1;  // heads of q
-override group: u32 = 1;    // heads of q per head of k and v
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 1;
-override value_width: u32 = 1;
-override causal: bool = false;  // query t sees keys 0 .. t + offset only
-override offset: u32 = 0;
-override scale: f32 = 1;
-override masked: bool = false;
 override past: bool = false;  // with causal: the queries are the last of a number of keys that is a value
 override window: u32 = 0;     // with past: keys up to its own that a query sees; 0: all
 override cap: f32 = 0;        // with past: scores s become cap tanh(s / cap); 0: they stay as they are
 override lanes: u32 = 64;
 override block: u32 = 1;  // keys per round of the loop
-override vector: u32 = 1;  // 4: widths are multiples of it, and keys and values are loaded so
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_lse(batch: u32, query: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
-
-const lowest = -0x1.fffffep+127f;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 // exp, whose result at a NaN is open: told by its bits, it stays one on every driver.

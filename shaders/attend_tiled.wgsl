@@ -2,19 +2,10 @@
 // out = softmax(scale q k^T + mask) v for GPUs (Dao 2023, FlashAttention-2): `across` neighbouring invocations share `thread_rows` queries
 // and have every across-th quad of their elements in registers; keys and values go through workgroup memory, `tile` at a time, and
 // `block` of them are weighed together. Exponentials are powers of two. The hooks are replaced by the compiler.
+// With shared/attention.wgsl and shared/work_order.wgsl.
 enable subgroups;
 diagnostic(off, subgroup_uniformity);  // a subgroup goes on or not as one, which the analysis cannot know
 
-override batches: u32 = 1;  // heads of q
-override group: u32 = 1;    // heads of q per head of k and v
-override queries: u32 = 1;
-override keys: u32 = 1;
-override width: u32 = 1;
-override value_width: u32 = 1;
-override causal: bool = false;  // query t sees keys 0 .. t + offset only
-override offset: u32 = 0;
-override scale: f32 = 1;
-override masked: bool = false;
 override past: bool = false;  // with causal: the queries are the last of a number of keys that is a value
 override window: u32 = 0;     // with past: keys up to its own that a query sees; 0: all
 override cap: f32 = 0;        // with past: scores s become cap tanh(s / cap); 0: they stay as they are
@@ -24,9 +15,7 @@ override across: u32 = 1;  // a power of two; more than one only where they are 
 override thread_rows: u32 = 1;
 override tile: u32 = 16;  // a multiple of block
 override block: u32 = 1;
-override units: u32 = 1;  // workgroups that begin at a time
 override subgroup: u32 = 1;  // invocations that exchange values, a multiple of across
-override vector: u32 = 1;  // 4: widths are multiples of it, and rows are loaded so
 
 override quads: u32 = (width + 4 * across - 1) / (4 * across);  // of a row in one invocation
 override value_quads: u32 = (value_width + 4 * across - 1) / (4 * across);
@@ -35,20 +24,13 @@ override value_held: u32 = (tile * value_quads * across + lanes - 1) / lanes;
 override members: u32 = lanes / shares;  // of a share
 override rows: u32 = members / across * thread_rows;  // of a workgroup; at most tile where there are several shares
 
-fn load_q(batch: u32, query: u32, d: u32) -> f32 { return 0.0; }
-fn load_k(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
-fn load_v(batch: u32, key: u32, d: u32) -> f32 { return 0.0; }
 fn load_q4(batch: u32, query: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_k4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
 fn load_v4(batch: u32, key: u32, d: u32) -> vec4<f32> { return vec4<f32>(); }
-fn load_mask(batch: u32, query: u32, key: u32) -> f32 { return 0.0; }
 fn load_length(batch: u32) -> i32 { return 0; }
 fn store_out(batch: u32, query: u32, d: u32, value: f32) {}
 fn store_lse(batch: u32, query: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-const lowest = -0x1.fffffep+127f;
-const log2_e = 1.44269504f;
 const ln_2 = 0.693147181f;
 // Scores are compared as powers of two; those that are capped become so after tanh.
 override per_score: f32 = select(log2_e, 1 / max(cap, 0x1p-100f), cap > 0);
@@ -113,13 +95,6 @@ fn quad_of_v(batch: u32, key: u32, d: u32) -> vec4<f32> {
     }
   }
   return quad;
-}
-
-// Which piece of work a workgroup does, if they are numbered from most to least: a unit that gets a long one first gets a short one next.
-fn rank(flat: u32, count: u32) -> u32 {
-  let round = flat / units;
-  let last = min(round * units + units, count) - 1;
-  return select(flat, round * units + last - flat, round % 2 == 1 && flat <= last);
 }
 
 @compute @workgroup_size(lanes)

@@ -2,14 +2,7 @@
 // One element of a line is drawn, from its chunks in falling order with the sums of their weights, by a workgroup per line. Each rule leaves
 // a first part of every chunk. Where it ends is found by halving the range of keys: for a key, each chunk finds by halving how many elements
 // are not below it, and so how much they weigh together. All sums have one order. The hooks are replaced by the compiler.
-
-override batches: u32 = 1;
-override length: u32 = 1;  // of a line
-override chunks: u32 = 1;  // of a line
-override doublings: u32 = 0;
-override chunk: u32 = 1;  // 2^doublings
-override lanes: u32 = 64;
-override vector: u32 = 1;
+// With shared/ranked_chunks.wgsl.
 
 fn load_keys(batch: u32, part: u32, rank: u32) -> i32 { return 0; }
 fn load_places(batch: u32, part: u32, rank: u32) -> i32 { return 0; }
@@ -19,10 +12,6 @@ fn load_top_p(batch: u32) -> f32 { return 0.0; }
 fn load_min_p(batch: u32) -> f32 { return 0.0; }
 fn load_uniform(batch: u32) -> f32 { return 0.0; }
 fn store_place(batch: u32, value: i32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
-
-const all_but_sign = 0x7fffffffi;
-const infinity = 0x7f800000i;  // its key
 
 // What a search looks for: the largest key such that what is not below it ...
 const counts = 0u;   // ... are so many elements,
@@ -41,22 +30,6 @@ var<workgroup> range: vec3<i32>;  // the lowest and the highest key, and whether
 var<workgroup> found_key: i32;
 var<workgroup> goal: f32;
 var<workgroup> rules: vec3<u32>;  // whether top_k, top_p and min_p leave anything out
-
-fn number_of(key: i32) -> f32 {
-  return bitcast<f32>(select(key, key ^ all_but_sign, key < 0));
-}
-
-// Told by keys, as drivers may take infinities and NaN as they like.
-fn weight(key: i32, largest: i32) -> f32 {
-  let is_finite = largest < infinity && largest > -infinity - 1;
-  if (key == largest) {
-    return 1.0;
-  }
-  if (!is_finite || key <= -infinity - 1) {
-    return 0.0;
-  }
-  return exp(number_of(key) - number_of(largest));
-}
 
 fn within(x: f32, otherwise: f32) -> f32 {
   let is_nan = (bitcast<i32>(x) & all_but_sign) > infinity;

@@ -2,23 +2,13 @@
 // A workgroup sorts a chunk of a line in its memory, largest first (Batcher 1968, bitonic), by keys that order as the numbers do, with NaN
 // above everything. Then it sums up the weights e^(x - largest of the chunk), in a tree whose shape depends on the chunk alone (Brent and
 // Kung 1982). The hooks are replaced by the compiler.
-
-override batches: u32 = 1;
-override length: u32 = 1;  // of a line
-override chunks: u32 = 1;  // of a line
-override doublings: u32 = 0;
-override chunk: u32 = 1;  // 2^doublings
-override lanes: u32 = 64;
-override vector: u32 = 1;
+// With shared/ranked_chunks.wgsl.
 
 fn load_x(batch: u32, i: u32) -> f32 { return 0.0; }
 fn store_keys(batch: u32, part: u32, rank: u32, value: i32) {}
 fn store_places(batch: u32, part: u32, rank: u32, value: i32) {}
 fn store_sums(batch: u32, part: u32, rank: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
-const all_but_sign = 0x7fffffffi;
-const infinity = 0x7f800000i;  // its key
 const after_all = i32(-0x7fffffff - 1);  // the key of what is past the end of the line: no number has it
 
 var<workgroup> keys: array<i32, chunk>;
@@ -32,22 +22,6 @@ fn key_of(x: f32) -> i32 {
   var key = select(bits, bits ^ all_but_sign, bits < 0);
   key = select(key, 0, size == 0);
   return select(key, all_but_sign, size > infinity);
-}
-
-fn number_of(key: i32) -> f32 {
-  return bitcast<f32>(select(key, key ^ all_but_sign, key < 0));
-}
-
-// Told by keys, as drivers may take infinities and NaN as they like.
-fn weight(key: i32, largest: i32) -> f32 {
-  let is_finite = largest < infinity && largest > -infinity - 1;
-  if (key == largest) {
-    return 1.0;
-  }
-  if (!is_finite || key <= -infinity - 1) {
-    return 0.0;
-  }
-  return exp(number_of(key) - number_of(largest));
 }
 
 @compute @workgroup_size(lanes)

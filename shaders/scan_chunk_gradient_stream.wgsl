@@ -2,18 +2,9 @@
 // The gradients towards u, delta and a, by one invocation per channel and chunk: for one state after the other, forward from the state before
 // the chunk, whose steps it keeps in registers, then back with g = c d_y + exp(delta a) g of the step after (Gu and Dao 2023, Mamba). What
 // is past the end has a delta of 0 and a decay of 1, and so changes nothing. The hooks are replaced by the compiler.
-
-override batches: u32 = 1;
-override length: u32 = 1;
-override channels: u32 = 1;
-override states: u32 = 1;
-override chunk: u32 = 1;     // steps
-override hold: bool = false;  // zero-order hold, else Euler
-override lanes: u32 = 64;
+// With shared/selective_scan.wgsl.
 
 fn load_u(batch: u32, t: u32, d: u32) -> f32 { return 0.0; }
-fn load_delta(batch: u32, t: u32, d: u32) -> f32 { return 0.0; }
-fn load_a(d: u32, n: u32) -> f32 { return 0.0; }
 fn load_b(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_c(batch: u32, t: u32, n: u32) -> f32 { return 0.0; }
 fn load_d_y(batch: u32, t: u32, d: u32) -> f32 { return 0.0; }
@@ -22,19 +13,6 @@ fn load_after(batch: u32, place: u32, n: u32, d: u32) -> f32 { return 0.0; }
 fn store_d_u(batch: u32, t: u32, d: u32, value: f32) {}
 fn store_d_delta(batch: u32, t: u32, d: u32, value: f32) {}
 fn store_d_a(batch: u32, place: u32, n: u32, d: u32, value: f32) {}
-fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
-
-// What exp makes of a NaN is open. So one among the rates goes into the state at the begin, and one among the steps into what it is read by,
-// once for each and not in every step.
-fn is_nan(x: f32) -> bool {
-  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
-}
-
-// (e^z - 1) / z, where the difference would cancel by its series.
-fn phi(z: f32, exponential: f32) -> f32 {
-  let series = 1 + z * (1.0 / 2 + z * (1.0 / 6 + z * (1.0 / 24 + z * (1.0 / 120 + z * (1.0 / 720 + z * (1.0 / 5040 + z / 40320))))));
-  return select((exponential - 1) / z, series, abs(z) < 0.5);
-}
 
 // Its derivative, (e^z - phi(z)) / z.
 fn phi_derivative(z: f32, exponential: f32) -> f32 {

@@ -85,9 +85,9 @@ std::vector<program::DeviceProfile> profiles() {
   return all;
 }
 
-std::vector<fs::path> textsOf(const std::string& folder) {
+std::vector<fs::path> textsOf(const fs::path& folder) {
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(fs::path(LOCKSTEP_SOURCE_DIR) / folder)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".wgsl") paths.push_back(entry.path());
   }
   return paths;
@@ -96,13 +96,13 @@ std::vector<fs::path> textsOf(const std::string& folder) {
 /// The texts that the reader is tested with, as they are and as the writer makes them. Templates size arrays in functions by overrides,
 /// which only our own reader takes, so what others see of them is what the writer makes.
 void addTexts(TextFolder& texts) {
-  for (const fs::path& path : textsOf("tests/frontend/wgsl/data")) {
+  for (const fs::path& path : textsOf(LOCKSTEP_SOURCE_DIR "/tests/frontend/wgsl/data")) {
     if (path.stem() == "printing") continue;  // print() is not known to others
     const std::string text = io::readTextFile(path).orThrow();
     texts.add(path.stem(), text);
     texts.add(path.stem().string() + ".written", wgsl::write(wgsl::read(text).orThrow()));
   }
-  for (const fs::path& path : textsOf("shaders")) {
+  for (const fs::path& path : textsOf(LOCKSTEP_SHADERS)) {
     const wgsl::ReadOptions options{.file_name = path, .overrides = {}, .overrides_are_constants = true};
     texts.add(path.stem().string() + ".written", wgsl::write(wgsl::read(io::readTextFile(path).orThrow(), options).orThrow()));
   }

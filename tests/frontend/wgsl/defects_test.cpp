@@ -251,7 +251,7 @@ TEST(Defects, lints_followSharedOperandsOnce) {
 
 TEST(Defects, goodModules_haveNoLints) {
   std::vector<std::filesystem::path> files = dataFiles();
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "shaders")) {
+  for (const auto& entry : std::filesystem::directory_iterator(LOCKSTEP_SHADERS)) {
     if (entry.path().extension() == ".wgsl") files.push_back(entry.path());
   }
   ASSERT_GT(files.size(), 8u);

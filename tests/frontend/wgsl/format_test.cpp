@@ -82,7 +82,7 @@ TEST(Format, syntaxErrors_areReported) {
 
 TEST(Format, texts_keepTheirTokens_andAreStable) {
   size_t texts = 0;
-  for (const char* folder : {"/tests/frontend/wgsl/data", "/shaders", "/tests/fuzz/corpus/wgsl"}) {
+  for (const char* folder : {"/tests/frontend/wgsl/data", "/shaders", "/shaders/shared", "/tests/fuzz/corpus/wgsl"}) {
     const std::filesystem::path path = std::string(LOCKSTEP_SOURCE_DIR) + folder;
     if (!std::filesystem::exists(path)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
