@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "frontend/train/templates.h"
@@ -260,46 +261,57 @@ const graph::Tensor& leafValue(const graph::LeafValues& leaves, const std::strin
   return found->second;
 }
 
-/// A run on a device, with the types of its leaves.
-struct DeviceRun {
-  std::unique_ptr<GraphRunner> runner;
-  StepOutputs outputs;
-  std::map<std::string, graph::TensorType, std::less<>> types;
+}  // namespace
+
+/// A graph on a device.
+class DeviceGraph {
+ public:
+  /// The program of `options.device`, on it or on another one.
+  DeviceGraph(const detail::Device& device, const graph::Graph& graph, const GraphRunOptions& options) {
+    passes::CompileOptions compile_options;
+    compile_options.check_indices = false;  // what an index outside gives is part of what is compared
+    compile_options.keep_gradients = options.gradients;
+    compile_options.wrt = options.wrt;
+    compile_options.disabled = options.disable;
+    compile_options.preferred_templates = options.prefer;
+    compile_options.dump_directory = options.dump_ir;
+    const DeviceInfo planned = options.opened != nullptr ? options.opened->chosen.info : chooseDevice(options.device).orThrow().info;
+    (void)addDevice(compile_options, planned).orThrow();
+    runner_ = makeRunner(graph, std::move(compile_options), device).orThrow();
+    for (const graph::NodeId id : graph.body().nodes) {
+      const graph::Node& node = graph[id];
+      if (graph::leafKind(node) != graph::LeafKind::Input) continue;
+      inputs_.push_back(node.attributes.get<std::string>("name"));
+      types_.emplace(inputs_.back(), graph.typeOf(node.results.front()));
+    }
+    for (const graph::ParameterInfo& info : graph.parameters) types_.emplace(info.name, info.type);
+    if (!graph.parameters.empty()) layout_ = graph::layoutParameters(graph.parameters);
+  }
+
+  [[nodiscard]] StepOutputs run(const graph::LeafValues& leaves) {
+    ValueMap inputs, parameters;
+    for (const std::string& name : inputs_) inputs.emplace(name, leafValue(leaves, name, types_.at(name)).data);
+    for (const graph::ParameterLayout::Slot& slot : layout_.slots) {
+      parameters.emplace(slot.name, leafValue(leaves, slot.name, types_.at(slot.name)).data);
+    }
+    if (!parameters.empty()) (void)writeParameters(*runner_, layout_, parameters).orThrow();
+    return runner_->step(inputs).orThrow();
+  }
+  [[nodiscard]] StepBounds bounds() const { return runner_->bounds(); }
+  [[nodiscard]] const graph::TensorType& typeOf(const std::string& leaf) const { return types_.at(leaf); }
+
+ private:
+  std::unique_ptr<GraphRunner> runner_;
+  std::vector<std::string> inputs_;
+  graph::ParameterLayout layout_;
+  std::map<std::string, graph::TensorType, std::less<>> types_;  ///< of the leaves
 };
 
-/// The program of `options.device`, on it or on another one.
-DeviceRun runOn(const detail::Device& device, const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
-  passes::CompileOptions compile_options;
-  compile_options.check_indices = false;  // what an index outside gives is part of what is compared
-  compile_options.keep_gradients = options.gradients;
-  compile_options.wrt = options.wrt;
-  compile_options.disabled = options.disable;
-  compile_options.preferred_templates = options.prefer;
-  compile_options.dump_directory = options.dump_ir;
-  const DeviceInfo planned = options.opened != nullptr ? options.opened->chosen.info : chooseDevice(options.device).orThrow().info;
-  (void)addDevice(compile_options, planned).orThrow();
-  DeviceRun run{.runner = makeRunner(graph, std::move(compile_options), device).orThrow(), .outputs = {}, .types = {}};
-  ValueMap inputs, parameters;
-  for (const graph::NodeId id : graph.body().nodes) {
-    const graph::Node& node = graph[id];
-    if (graph::leafKind(node) != graph::LeafKind::Input) continue;
-    const auto& name = node.attributes.get<std::string>("name");
-    run.types.emplace(name, graph.typeOf(node.results.front()));
-    inputs.emplace(name, leafValue(leaves, name, run.types.at(name)).data);
-  }
-  for (const graph::ParameterInfo& info : graph.parameters) {
-    run.types.emplace(info.name, info.type);
-    parameters.emplace(info.name, leafValue(leaves, info.name, info.type).data);
-  }
-  if (!parameters.empty()) (void)writeParameters(*run.runner, graph::layoutParameters(graph.parameters), parameters).orThrow();
-  run.outputs = run.runner->step(inputs).orThrow();
-  return run;
-}
+namespace {
 
 /// Calls visit(kind, name, type) for the outputs of the graph in its order, then the gradients.
 template <class Visit>
-void forEachOutput(const graph::Graph& graph, const GraphRunOptions& options,
-                   const std::map<std::string, graph::TensorType, std::less<>>& types, const Visit& visit) {
+void forEachOutput(const graph::Graph& graph, const GraphRunOptions& options, const DeviceGraph& compiled, const Visit& visit) {
   for (const graph::Output& output : graph.outputs) visit(output.kind, output.name, graph.typeOf(output.value));
   if (!options.gradients) return;
   std::vector<std::string> wrt = options.wrt;
@@ -307,33 +319,55 @@ void forEachOutput(const graph::Graph& graph, const GraphRunOptions& options,
     if (options.wrt.empty()) wrt.push_back(info.name);
   }
   for (const std::string& name : wrt) {
-    const graph::TensorType& leaf = types.at(name);
+    const graph::TensorType& leaf = compiled.typeOf(name);
     visit(graph::OutputKind::Gradient, name, graph::TensorType{graph::factsOf(leaf.dtype).compute, leaf.shape});
   }
 }
 
 }  // namespace
 
-std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
-  if (options.device == "evaluate") {
-    return graph::evaluate(options.gradients ? passes::grad(graph, {options.wrt}).orThrow() : graph, leaves, options.kernels).orThrow();
+struct CompiledGraph::Impl {
+  graph::Graph graph;  ///< for the evaluator with its gradients
+  GraphRunOptions options;
+  std::optional<DeviceGraph> on_device;  ///< none: the evaluator
+};
+
+CompiledGraph::CompiledGraph(const graph::Graph& graph, GraphRunOptions options)
+    : impl_(std::make_unique<Impl>(Impl{.graph = graph, .options = std::move(options), .on_device = {}})) {
+  const GraphRunOptions& o = impl_->options;
+  if (o.device == "evaluate") {
+    if (o.gradients) impl_->graph = passes::grad(graph, {o.wrt}).orThrow();
+  } else {
+    impl_->on_device.emplace(o.opened != nullptr ? *o.opened : detail::openChosenDevice(o.device), graph, o);
   }
-  const DeviceRun run =
-      runOn(options.opened != nullptr ? *options.opened : detail::openChosenDevice(options.device), graph, leaves, options);
+}
+CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
+CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
+CompiledGraph::~CompiledGraph() = default;
+
+std::vector<graph::Tensor> CompiledGraph::run(const graph::LeafValues& leaves) {
+  if (!impl_->on_device) return graph::evaluate(impl_->graph, leaves, impl_->options.kernels).orThrow();
+  const StepOutputs outputs = impl_->on_device->run(leaves);
   std::vector<graph::Tensor> values;
-  forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
-    const auto found = run.outputs.find(std::pair(kind, name));
-    if (found == run.outputs.end()) internalError(fmt::format("the program lost its output '{}'", name));
-    values.push_back({type, found->second});
-  });
+  forEachOutput(impl_->graph, impl_->options, *impl_->on_device,
+                [&](graph::OutputKind kind, const std::string& name, const graph::TensorType& type) {
+                  const auto found = outputs.find(std::pair(kind, name));
+                  if (found == outputs.end()) internalError(fmt::format("the program lost its output '{}'", name));
+                  values.push_back({type, found->second});
+                });
   return values;
 }
 
+std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
+  return CompiledGraph(graph, options).run(leaves);
+}
+
 std::vector<RoundingBounds> boundGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options) {
-  const DeviceRun run = runOn(detail::openChosenDevice(std::string(kErrorSanitizer)), graph, leaves, options);
-  StepBounds bounds = run.runner->bounds();
+  DeviceGraph compiled(detail::openChosenDevice(std::string(kErrorSanitizer)), graph, options);
+  (void)compiled.run(leaves);
+  StepBounds bounds = compiled.bounds();
   std::vector<RoundingBounds> all;
-  forEachOutput(graph, options, run.types, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType&) {
+  forEachOutput(graph, options, compiled, [&](graph::OutputKind kind, const std::string& name, const graph::TensorType&) {
     all.push_back(std::move(bounds[std::pair(kind, name)]));
   });
   return all;

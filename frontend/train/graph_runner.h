@@ -65,8 +65,23 @@ struct GraphRunOptions {
   graph::KernelFunctions kernels = {};  ///< for the evaluator, when the graph holds kernels of the user
 };
 
-/// One run. The outputs of the graph in its order, then the gradients in the order of `wrt` (or of the parameters). Leaves are parameters
-/// and inputs. Throws Error.
+/// A graph that is compiled once, to run with several values.
+class CompiledGraph {
+ public:
+  /// Throws Error.
+  explicit CompiledGraph(const graph::Graph& graph, GraphRunOptions options = {});
+  CompiledGraph(CompiledGraph&&) noexcept;
+  CompiledGraph& operator=(CompiledGraph&&) noexcept;
+  ~CompiledGraph();
+  /// One run. The outputs of the graph in its order, then the gradients in the order of `wrt` (or of the parameters). Leaves are parameters
+  /// and inputs. Throws Error.
+  [[nodiscard]] std::vector<graph::Tensor> run(const graph::LeafValues& leaves);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+/// The only run of such a graph.
 std::vector<graph::Tensor> runGraph(const graph::Graph& graph, const graph::LeafValues& leaves, const GraphRunOptions& options = {});
 
 /// Of the same outputs: how far `options.device`, or any other device that runs its program, may be from the real numbers. Throws Error.

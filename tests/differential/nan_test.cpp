@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "frontend/train/graph_runner.h"
 #include "tests/differential/compare.h"
@@ -62,42 +63,66 @@ void expectSame(const std::vector<graph::Tensor>& got, const std::vector<graph::
   }
 }
 
-/// Runs the case with every seventh element of one operand replaced by these in turn, forward and gradient.
-void checkWith(const NamedCase& named, size_t operand, const std::vector<double>& replacements) {
-  CaseGraph made = buildCase(*named.op, named.op_case);
-  std::vector<double>& data = made.leaves.at("operand" + std::to_string(operand)).data;
-  for (size_t i = data.size() / 3, n = 0; i < data.size(); i += 7, ++n) data[i] = replacements[n % replacements.size()];
-  const bool may_have_more = mayHaveMore(*named.op);
-  const std::string what = fmt::format("{} with {} in operand {}", named.name(), fmt::join(replacements, " and "), operand);
+struct OnDevice {
+  std::string what;  ///< "gradients on vulkan"
+  CompiledGraph graph;
+};
 
-  graph::Builder forward(made.builder.graph());
-  for (size_t i = 0; i < made.results.size(); ++i) forward.output(graph::OutputKind::Result, "y" + std::to_string(i), made.results[i]);
-  const std::vector<graph::Tensor> want = runGraph(forward.graph(), made.leaves);
-  const bool has_templates = std::holds_alternative<graph::TemplateLowering>(*named.op->lower);
-  for (const std::string& device : devicesUnderTest()) {
-    expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = openedDevice(device)}), want, may_have_more,
-               fmt::format("{} on {}", what, device));
-    if (!has_templates) continue;
-    const detail::Device gpu = asGpu(*openedDevice(device));
-    expectSame(runGraph(forward.graph(), made.leaves, {.device = device, .opened = &gpu}), want, may_have_more,
-               fmt::format("{} on {} as a GPU", what, device));
+/// One case, compiled for each device: forward, and if it has gradients those of what it makes.
+class CompiledCase {
+ public:
+  explicit CompiledCase(const NamedCase& named) : named_(named), made_(buildCase(*named.op, named.op_case)) {
+    graph::Builder forward(made_.builder.graph());
+    for (size_t i = 0; i < made_.results.size(); ++i) forward.output(graph::OutputKind::Result, "y" + std::to_string(i), made_.results[i]);
+    forward_.emplace(forward.graph());
+    const bool has_templates = std::holds_alternative<graph::TemplateLowering>(*named.op->lower);
+    for (const std::string& device : devicesUnderTest()) {
+      forward_on_.push_back({"results on " + device, CompiledGraph(forward.graph(), {.device = device, .opened = openedDevice(device)})});
+      if (!has_templates) continue;
+      const detail::Device gpu = asGpu(*openedDevice(device));
+      forward_on_.push_back(
+          {fmt::format("results on {} as a GPU", device), CompiledGraph(forward.graph(), {.device = device, .opened = &gpu})});
+    }
+
+    if (std::holds_alternative<graph::NotDifferentiable>(*named.op->gradient)) return;
+    if (made_.builder.typeOf(made_.results[0]).dtype != graph::DType::F32) return;
+    std::mt19937 random(2);
+    made_.builder.output(graph::OutputKind::Loss, "loss", weightedSum(made_.builder, made_.results[0], "weight", made_.leaves, random));
+    GraphRunOptions options{.gradients = true};
+    for (size_t i : floatOperands(named.op_case)) options.wrt.push_back("operand" + std::to_string(i));
+    gradients_.emplace(made_.builder.graph(), options);
+    for (const std::string& device : devicesUnderTest()) {
+      options.device = device;
+      options.opened = openedDevice(device);
+      gradients_on_.push_back({"gradients on " + device, CompiledGraph(made_.builder.graph(), options)});
+    }
   }
 
-  if (std::holds_alternative<graph::NotDifferentiable>(*named.op->gradient)) return;
-  if (made.builder.typeOf(made.results[0]).dtype != graph::DType::F32) return;
-  std::mt19937 random(2);
-  made.builder.output(graph::OutputKind::Loss, "loss", weightedSum(made.builder, made.results[0], "weight", made.leaves, random));
-  GraphRunOptions options{.gradients = true};
-  for (size_t i : floatOperands(named.op_case)) options.wrt.push_back("operand" + std::to_string(i));
-  std::vector<graph::Tensor> wanted = runGraph(made.builder.graph(), made.leaves, options);
-  for (const std::string& device : devicesUnderTest()) {
-    options.device = device;
-    options.opened = openedDevice(device);
-    std::vector<graph::Tensor> got = runGraph(made.builder.graph(), made.leaves, options);
-    got.front() = wanted.front();  // the loss: a sum that cancels
-    expectSame(got, wanted, may_have_more, fmt::format("gradients of {} on {}", what, device));
+  /// With every seventh element of one operand replaced by these in turn.
+  void check(size_t operand, const std::vector<double>& replacements) {
+    graph::LeafValues leaves = made_.leaves;
+    std::vector<double>& data = leaves.at("operand" + std::to_string(operand)).data;
+    for (size_t i = data.size() / 3, n = 0; i < data.size(); i += 7, ++n) data[i] = replacements[n % replacements.size()];
+    const bool may_have_more = mayHaveMore(*named_.op);
+    const std::string what = fmt::format("{} with {} in operand {}", named_.name(), fmt::join(replacements, " and "), operand);
+
+    const std::vector<graph::Tensor> want = forward_->run(leaves);
+    for (OnDevice& on : forward_on_) expectSame(on.graph.run(leaves), want, may_have_more, fmt::format("{}: {}", what, on.what));
+    if (!gradients_) return;
+    const std::vector<graph::Tensor> wanted = gradients_->run(leaves);
+    for (OnDevice& on : gradients_on_) {
+      std::vector<graph::Tensor> got = on.graph.run(leaves);
+      got.front() = wanted.front();  // the loss: a sum that cancels
+      expectSame(got, wanted, may_have_more, fmt::format("{}: {}", what, on.what));
+    }
   }
-}
+
+ private:
+  const NamedCase& named_;
+  CaseGraph made_;
+  std::optional<CompiledGraph> forward_, gradients_;  ///< in f64
+  std::vector<OnDevice> forward_on_, gradients_on_;
+};
 
 class NaN : public testing::TestWithParam<NamedCase> {};
 INSTANTIATE_TEST_SUITE_P(Cases, NaN, testing::ValuesIn(namedCases([](const graph::OpDef&) { return true; })),
@@ -105,15 +130,17 @@ INSTANTIATE_TEST_SUITE_P(Cases, NaN, testing::ValuesIn(namedCases([](const graph
 
 TEST_P(NaN, passes_through_every_op) {
   // The sign of a NaN means nothing, but decides where its bits lie among those of numbers.
-  for (size_t operand : floatOperands(GetParam().op_case)) checkWith(GetParam(), operand, {kNaN, -kNaN});
+  CompiledCase compiled(GetParam());
+  for (size_t operand : floatOperands(GetParam().op_case)) compiled.check(operand, {kNaN, -kNaN});
 }
 
 TEST_P(NaN, is_not_lost_beside_infinities) {
   const graph::OpCase& op_case = GetParam().op_case;
   if (op_case.tolerance > 0) return;  // only of what chooses or moves elements is it certain what an infinity becomes
+  CompiledCase compiled(GetParam());
   for (size_t operand : floatOperands(op_case)) {
-    checkWith(GetParam(), operand, {kInfinity, -kInfinity});
-    checkWith(GetParam(), operand, {-kInfinity, kNaN, kInfinity, -kNaN});
+    compiled.check(operand, {kInfinity, -kInfinity});
+    compiled.check(operand, {-kInfinity, kNaN, kInfinity, -kNaN});
   }
 }
 

@@ -51,76 +51,117 @@ namespace {
 
 constexpr double kLowest = -std::numeric_limits<float>::max();
 
-struct ShareOfRow {
-  int64_t row, share, shares;
+/// The keys [first, end) that a query sees. Those from `own` on are not in the cache but operands of their own.
+struct SeenKeys {
+  int64_t head, first, own, end;
+  [[nodiscard]] int64_t cached() const { return std::clamp(own, first, end) - first; }
 };
-void storeShare(Tensor& out, ShareOfRow place, std::vector<double> sums, double total, double highest) {
-  out.data.resize(static_cast<size_t>(out.type.shape.elementCount()));
-  sums.push_back(total);
-  sums.push_back(std::max(highest * std::numbers::log2e, kLowest));
-  const int64_t first = place.row * place.shares * std::ssize(sums) + place.share;
-  for (int64_t d = 0; d < std::ssize(sums); ++d)
-    out.data[static_cast<size_t>(first + d * place.shares)] = std::isnan(total) ? total : sums[static_cast<size_t>(d)];
-}
+
+/// What a share of the keys comes to: the sum of weighted values, that of the weights, and the highest score, by which weights are scaled.
+struct WeighedKeys {
+  std::vector<double> sums;
+  double total = 0, highest = kLowest;
+};
+
+class CachedAttention {
+ public:
+  explicit CachedAttention(const EvaluateContext& c)
+      : c_(c),
+        e_(c.operands[0]->type.shape, c.operands[1]->type.shape, c.operands[2]->type.shape),
+        scale_(c.node.attributes.get<double>("scale")),
+        soft_cap_(softCapOf(c.node)),
+        window_(windowOf(c.node)),
+        shares_(sharesOf(c.node)) {}
+
+  [[nodiscard]] Tensor evaluate() const {
+    Tensor out{c_.results[0], {}};
+    out.data.resize(static_cast<size_t>(out.type.shape.elementCount()));
+    for (int64_t batch = 0; batch < e_.batches(); ++batch) {
+      for (int64_t query = 0; query < e_.queries; ++query) {
+        const int64_t row = batch * e_.queries + query;
+        const SeenKeys seen = seenBy(batch, query);
+        const std::vector<double> scores = scoresOf(row, seen);
+        for (int64_t share = 0; share < shares_; ++share) store(out, row, share, weigh(seen, scores, share));
+      }
+    }
+    return out;
+  }
+
+ private:
+  [[nodiscard]] bool hasOwn() const { return c_.operands.size() > 4; }
+
+  [[nodiscard]] SeenKeys seenBy(int64_t batch, int64_t query) const {
+    const std::vector<double>& length = c_.operands[3]->data;
+    // More keys than there are count as all of them.
+    const auto named = static_cast<int64_t>(length[length.size() == 1 ? 0 : static_cast<size_t>(batch / e_.heads)]);
+    const int64_t positions = std::min(named, e_.keys), first_own = positions - e_.queries;
+    const int64_t end = std::clamp<int64_t>(first_own + query + 1, 0, e_.keys);
+    return {.head = batch / e_.group(),
+            .first = window_ == 0 ? 0 : std::max<int64_t>(end - window_, 0),
+            .own = hasOwn() ? first_own : end,
+            .end = end};
+  }
+
+  /// Of the keys (operand 1) or the values (operand 2), whose rows have `width` elements.
+  [[nodiscard]] double element(size_t operand, const SeenKeys& seen, int64_t key, int64_t width, int64_t d) const {
+    const bool is_own = key >= seen.own;
+    const int64_t row = is_own ? seen.head * e_.queries + key - seen.own : seen.head * e_.keys + key;
+    return c_.operands[is_own ? operand + 3 : operand]->data[static_cast<size_t>(row * width + d)];
+  }
+
+  [[nodiscard]] std::vector<double> scoresOf(int64_t row, const SeenKeys& seen) const {
+    std::vector<double> scores;
+    for (int64_t key = seen.first; key < seen.end; ++key) {
+      double score = 0;
+      for (int64_t d = 0; d < e_.width; ++d)
+        score += c_.operands[0]->data[static_cast<size_t>(row * e_.width + d)] * element(1, seen, key, e_.width, d);
+      score *= scale_;
+      scores.push_back(soft_cap_ > 0 ? soft_cap_ * std::tanh(score / soft_cap_) : score);
+    }
+    return scores;
+  }
+
+  /// Shares are of the keys in the cache; the others belong to the first one.
+  [[nodiscard]] WeighedKeys weigh(const SeenKeys& seen, const std::vector<double>& scores, int64_t share) const {
+    const int64_t per_share = (seen.cached() + shares_ - 1) / shares_;
+    std::vector<int64_t> keys;
+    for (int64_t i = 0; i < std::ssize(scores); ++i) {
+      if ((i < seen.cached() ? i / per_share : 0) == share) keys.push_back(i);
+    }
+    WeighedKeys made{.sums = std::vector<double>(static_cast<size_t>(e_.value_width), 0)};
+    for (const int64_t i : keys) made.highest = std::max(made.highest, scores[static_cast<size_t>(i)]);
+    for (const int64_t i : keys) {
+      const double power = std::exp(scores[static_cast<size_t>(i)] - made.highest);
+      made.total += power;
+      for (int64_t d = 0; d < e_.value_width; ++d)
+        made.sums[static_cast<size_t>(d)] += power * element(2, seen, seen.first + i, e_.value_width, d);
+    }
+    return made;
+  }
+
+  /// A row of results; of several shares, those sums with the total and the highest score as a power of two, for join_shares.
+  void store(Tensor& out, int64_t row, int64_t share, WeighedKeys made) const {
+    if (shares_ == 1) {
+      for (double& sum : made.sums) sum /= made.total;
+    } else {
+      made.sums.push_back(made.total);
+      made.sums.push_back(std::max(made.highest * std::numbers::log2e, kLowest));
+      if (std::isnan(made.total)) std::ranges::fill(made.sums, made.total);
+    }
+    const int64_t first = row * shares_ * std::ssize(made.sums) + share;
+    for (int64_t d = 0; d < std::ssize(made.sums); ++d)
+      out.data[static_cast<size_t>(first + d * shares_)] = made.sums[static_cast<size_t>(d)];
+  }
+
+  const EvaluateContext& c_;
+  AttentionExtents e_;
+  double scale_, soft_cap_;
+  int64_t window_, shares_;
+};
 
 }  // namespace
 
-std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) {
-  const AttentionExtents e(c.operands[0]->type.shape, c.operands[1]->type.shape, c.operands[2]->type.shape);
-  const std::vector<double>&q = c.operands[0]->data, &k = c.operands[1]->data, &v = c.operands[2]->data, &length = c.operands[3]->data;
-  const auto scale = c.node.attributes.get<double>("scale");
-  const double soft_cap = softCapOf(c.node);
-  const int64_t window = windowOf(c.node), shares = sharesOf(c.node);
-  // The last keys and values may come as operands of their own, in place of those of the cache.
-  const bool has_own = c.operands.size() > 4;
-  const auto element = [&](size_t own, const std::vector<double>& cache, int64_t head, int64_t key, int64_t first_own, int64_t row,
-                           int64_t d) {
-    if (!has_own || key < first_own) return cache[static_cast<size_t>((head * e.keys + key) * row + d)];
-    return c.operands[own]->data[static_cast<size_t>((head * e.queries + key - first_own) * row + d)];
-  };
-  Tensor out{c.results[0], {}};
-  for (int64_t batch = 0; batch < e.batches(); ++batch) {
-    // More keys than there are count as all of them.
-    const auto named = static_cast<int64_t>(length[length.size() == 1 ? 0 : static_cast<size_t>(batch / e.heads)]);
-    const int64_t positions = std::min(named, e.keys);
-    const int64_t head = batch / e.group(), first_own = positions - e.queries;
-    for (int64_t query = 0; query < e.queries; ++query) {
-      const int64_t seen = std::clamp<int64_t>(positions - e.queries + query + 1, 0, e.keys), row = batch * e.queries + query;
-      const int64_t first = window == 0 ? 0 : std::max<int64_t>(seen - window, 0);
-      const int64_t cached = std::max<int64_t>((has_own ? std::clamp<int64_t>(first_own, 0, seen) : seen) - first, 0);
-      const int64_t per_share = (cached + shares - 1) / shares;
-      std::vector<double> scores;
-      for (int64_t key = first; key < seen; ++key) {
-        double score = 0;
-        for (int64_t d = 0; d < e.width; ++d)
-          score += q[static_cast<size_t>(row * e.width + d)] * element(4, k, head, key, first_own, e.width, d);
-        score *= scale;
-        scores.push_back(soft_cap > 0 ? soft_cap * std::tanh(score / soft_cap) : score);
-      }
-      for (int64_t share = 0; share < shares; ++share) {
-        const auto isOfShare = [&](int64_t key) { return (key - first < cached ? (key - first) / per_share : 0) == share; };
-        double highest = kLowest, total = 0;
-        std::vector<double> sums(static_cast<size_t>(e.value_width), 0);
-        for (int64_t key = first; key < seen; ++key) {
-          if (isOfShare(key)) highest = std::max(highest, scores[static_cast<size_t>(key - first)]);
-        }
-        for (int64_t key = first; key < seen; ++key) {
-          if (!isOfShare(key)) continue;
-          const double power = std::exp(scores[static_cast<size_t>(key - first)] - highest);
-          total += power;
-          for (int64_t d = 0; d < e.value_width; ++d)
-            sums[static_cast<size_t>(d)] += power * element(5, v, head, key, first_own, e.value_width, d);
-        }
-        if (shares == 1) {
-          for (const double sum : sums) out.data.push_back(sum / total);
-        } else {
-          storeShare(out, {row, share, shares}, std::move(sums), total, highest);
-        }
-      }
-    }
-  }
-  return {std::move(out)};
-}
+std::vector<Tensor> evaluateCachedAttention(const EvaluateContext& c) { return {CachedAttention(c).evaluate()}; }
 
 std::vector<OpCase> cachedAttentionCases() {
   const auto make = [](std::string_view name, const Shape& q, const Shape& k, int64_t value_width, const Shape& length, double least) {
