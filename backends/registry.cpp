@@ -230,7 +230,9 @@ Result<ChosenDevice> chooseDevice(std::string_view selector) {
   if (selector.empty() || selector == "auto") return choose(devices, devices, "auto", autoReason(devices));
   if (selector == "vulkan") {
     std::vector<DeviceInfo> found = matching(isVulkan);
-    std::string reason = found.empty() ? "" : fmt::format("the best of {} Vulkan devices ({})", found.size(), toString(found[0].kind));
+    std::string reason;
+    if (found.size() == 1) reason = fmt::format("the only Vulkan device ({})", toString(found[0].kind));
+    if (found.size() > 1) reason = fmt::format("the best of {} Vulkan devices ({})", found.size(), toString(found[0].kind));
     return choose(devices, found, selector, reason);
   }
   if (!selector.starts_with(kVulkanPrefix)) {

@@ -66,7 +66,8 @@ class Options {
 };
 
 /// What --device takes, for its help. docs/devices.md says what the selectors mean.
-inline constexpr const char* kDevices = "auto, reference, vulkan, vulkan:N, vulkan:NAME, reference:fault=OP+Nulp or reference:perturb=LIST";
+inline constexpr const char* kDevices =
+    "auto, reference, vulkan, vulkan:N, vulkan:NAME, reference:fault=OP+Nulp, reference:perturb=LIST or sanitizer";
 
 /// What the Options that `verb` makes would accept. Their parse() returns false as if help had been asked for, so the verb does nothing.
 CommandDescription describe(const std::function<void()>& verb);

@@ -186,7 +186,7 @@ Result<ExitCode> trainCommand(std::span<const Recipe> recipes, std::span<const s
   }
   if (const std::string names = namesWith(recipes, &Recipe::model); !names.empty()) {
     const std::string of = recipes.size() > 1 ? fmt::format(", for {}", names) : "";
-    parser.value(options.from, "--from", "goes on training a model: the folder of one of Hugging Face" + of);
+    parser.value(options.from, "--from", "trains this model further: a Hugging Face folder" + of);
     parser.value(save, "--save", "where the model goes after the last step; without it, model/ in the folder of the run" + of);
   }
   parser.value(options.device, "--device", console::kDevices);

@@ -31,6 +31,8 @@ using console::formatDuration;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+std::string stepsText(int64_t count) { return count == 1 ? "1 step" : fmt::format("{} steps", count); }
+
 std::string metricsText(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics) text += fmt::format("{}{} {:.4g}", text.empty() ? "" : "  ", name, value);
@@ -280,7 +282,7 @@ class Run {
     if (facts_.on_cpu)
       say(console::painted(stdout, console::Paint::Loud,
                            "NO GPU: this runs on the CPU and is slow; 'lockstep doctor' says what is missing"));
-    say(fmt::format("{}: {} steps, {} parameters, seed {}{}", recipe_.name, options_.steps, facts_.parameters, options_.seed,
+    say(fmt::format("{}: {}, {} parameters, seed {}{}", recipe_.name, stepsText(options_.steps), facts_.parameters, options_.seed,
                     begun_at_ > 0 ? fmt::format(", resumed after step {}", begun_at_) : ""));
     say(fmt::format("{} dispatches in {} levels per step, {} kernels, {} planned; ready after {}", facts_.dispatches, facts_.levels,
                     facts_.distinct_kernels, formatBytes(facts_.planned_bytes), formatDuration(seconds)));
@@ -361,7 +363,7 @@ class Run {
     if (!settings_.json) {
       if (goal_.due(done()))
         say(fmt::format("goal: {}: {}", goal_.text(), reached_at ? fmt::format("reached at step {}", *reached_at) : "not reached"), true);
-      say(fmt::format("{}: {} steps in {}, {} per step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", done(),
+      say(fmt::format("{}: {} in {}, {} per step (median), loss {:.4g}{}{}", interrupted ? "interrupted" : "done", stepsText(done()),
                       formatDuration(seconds), formatDuration(step_median), loss, metrics_.empty() ? "" : ", ", metricsText(metrics_)),
           true);
       if (folder_) say(fmt::format("wrote {}", folder_->path().string()), true);

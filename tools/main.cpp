@@ -35,7 +35,7 @@ constexpr std::array kVerbs = {
     Verb{.name = "bisect", .summary = "find the pass that makes a step wrong on a device", .function = bisectVerb},
     Verb{.name = "generate", .summary = "go on with a text, by a language model", .function = generateVerb},
     Verb{.name = "chat", .summary = "talk with a language model", .function = chatVerb},
-    Verb{.name = "eval", .summary = "measure how well a language model foretells a text", .function = evalVerb},
+    Verb{.name = "eval", .summary = "measure how well a language model predicts a text", .function = evalVerb},
     Verb{.name = "quantize", .summary = "make a language model small", .function = quantizeVerb},
     Verb{.name = "fmt", .summary = "give WGSL files the standard layout", .function = fmtVerb},
     Verb{.name = "conformance", .summary = "replay recorded WGSL suites and count what agrees", .function = conformanceVerb},

@@ -27,7 +27,7 @@ Result<ExitCode> explainVerb(Arguments arguments) {
   std::string code;
   bool json = false;
   Options options("lockstep explain", "Says what an error code or a lint rule means: 'lockstep explain matmul.C3'.");
-  options.argument(code, "CODE", "as it stands after 'error:' or 'warning:', or a rule");
+  options.argument(code, "CODE", "what follows 'error:' or 'warning:' in a message, or the name of a rule");
   options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;

@@ -181,7 +181,7 @@ Result<ExitCode> checkVerb(Arguments arguments) {
   std::string limit_name, dispatch;
   bool json = false;
   Options options("lockstep check",
-                  "Says what is wrong with WGSL files: errors, and warnings of the rules that they do not turn off. Overrides need no\n"
+                  "Says what is wrong with WGSL files: errors, and warnings from rules that the files leave on. Overrides need no\n"
                   "values. The exit code is 4 if there is an error.");
   options.arguments(paths, "FILE", "WGSL files");
   options.value(limit_name, "--limits", "also what the entry points need: portable (what every WebGPU device has), a profile or a device");

@@ -49,7 +49,7 @@ Result<ExitCode> evalVerb(Arguments arguments) {
   Options options(
       "lockstep eval",
       "Measures the perplexity of a text: the exponential of the mean cross entropy of its tokens. The text is cut into windows "
-      "of --context tokens; each token but the first of a window is foretold from those before it in the window.");
+      "of --context tokens; each token but the first of a window is predicted from those before it in the window.");
   model.addTo(options);
   options.value(path, "--text", "the file with the text, - for stdin");
   options.flag(json, "--json", "one JSON object for scripts");

@@ -32,7 +32,7 @@ Result<std::string> promptOf(const GenerateChoices& choices) {
 
 Result<ExitCode> generateVerb(Arguments arguments) {
   GenerateChoices choices;
-  Options options("lockstep generate", "Goes on with a text, by a language model in a folder of Hugging Face.");
+  Options options("lockstep generate", "Continues a text with a language model from a Hugging Face folder.");
   choices.model.addTo(options);
   options.value(choices.prompt, "--prompt", "the text to go on with; - reads stdin");
   options.value(choices.prompt_file, "--prompt-file", "the same of a file");

@@ -42,7 +42,7 @@ Result<ExitCode> newVerb(Arguments arguments) {
   std::string name;
   bool json = false;
   Options options("lockstep new", "Makes a folder with a program that trains its own model. Refuses to overwrite an existing folder.");
-  options.argument(name, "NAME", "of the folder and of the program");
+  options.argument(name, "NAME", "the name of the folder and of the program");
   options.flag(json, "--json", "one JSON object for scripts");
   LS_TRY(const bool go, options.parse(arguments));
   if (!go) return ExitCode::Ok;

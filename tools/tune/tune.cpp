@@ -142,7 +142,8 @@ Result<ExitCode> tuneVerb(Arguments arguments) {
   Options parser("lockstep tune", "Measures plans of kernels on a device and keeps the fastest ones for every later compilation.");
   parser.arguments(options.names, "NAME", "samples whose kernels are measured; none: kernels of common kinds and sizes", false);
   parser.value(options.device, "--device", console::kDevices);
-  parser.value(options.output, "--output", "the table that is written; else one in the cache folder, which is found by itself");
+  parser.value(options.output, "--output",
+               "the table that is written; by default one in the cache folder, where later compilations find it");
   parser.value(options.only, "--only", "measure only work whose name contains this text, such as 'rows' or 'bf16'");
   parser.flag(options.dry_run, "--dry-run", "measure and print, and write nothing");
   parser.flag(options.json, "--json", "one JSON object for scripts");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "console/options.h"
 #include "examples/models/samples.h"
@@ -114,13 +115,19 @@ Result<SampleReport> verifySample(const SampleProgram& sample, const detail::Dev
   return report;
 }
 
+/// What `lockstep train` calls them.
+constexpr std::pair<std::string_view, std::string_view> kNamesOfTrain[] = {
+    {"sine", "mlp-sin"}, {"kan", "kan-tiny"}, {"nerf", "nerf-tiny"}, {"flow-matching", "flow-matching-tiny"}, {"addition", "transformer"}};
+
 }  // namespace
 
-Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps, bool json) {
+Result<ExitCode> verifySamples(const std::string& asked, const std::string& device, int64_t steps, bool json) {
   const std::vector<SampleProgram> samples = examples::samplePrograms();
+  const auto* of_train = std::ranges::find(kNamesOfTrain, asked, &std::pair<std::string_view, std::string_view>::first);
+  const std::string_view name = of_train == std::end(kNamesOfTrain) ? std::string_view(asked) : of_train->second;
   if (name != "all" && std::ranges::find(samples, name, &SampleProgram::name) == samples.end()) {
     return console::usage("verify", fmt::format("there is no sample '{}'", name),
-                          "one of " + joinNames(samples, &SampleProgram::name) + ", or all");
+                          "one of " + joinNames(samples, &SampleProgram::name) + ", or its name in lockstep train; or all");
   }
   LS_TRY(const detail::Device shared, detail::tryOpenDevice(device));
   if (!json) fmt::print("samples on {} against the f64 evaluator\n", shared.chosen.info.id);

@@ -9,7 +9,8 @@
 
 namespace lockstep::tools {
 
-/// `name`: a sample or "all". Prints a line a sample, or with `json` one object of all; ExitCode::NumericCheck when one is out of bounds.
-Result<ExitCode> verifySamples(const std::string& name, const std::string& device, int64_t steps, bool json);
+/// `asked`: a sample, as here or as `lockstep train` has it, or "all". Prints a line per sample, or with `json` one object of all;
+/// ExitCode::NumericCheck when one is out of bounds.
+Result<ExitCode> verifySamples(const std::string& asked, const std::string& device, int64_t steps, bool json);
 
 }  // namespace lockstep::tools

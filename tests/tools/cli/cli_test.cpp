@@ -39,7 +39,7 @@ TEST_F(Cli, help_lists_the_verbs) {
 
 TEST_F(Cli, help_and_errors_name_every_device) {
   const std::vector<std::string> selectors = {
-      "auto", "reference", "vulkan:N", "vulkan:NAME", "reference:fault=OP+Nulp", "reference:perturb=LIST"};
+      "auto", "reference", "vulkan:N", "vulkan:NAME", "reference:fault=OP+Nulp", "reference:perturb=LIST", "sanitizer"};
   for (const char* verb : {"train", "run", "explore", "profile", "verify", "bisect", "conformance"}) {
     const std::string help = run(std::string(verb) + " --help").out;
     for (const std::string& selector : selectors) EXPECT_NE(help.find(selector), std::string::npos) << verb << " and " << selector;

@@ -113,7 +113,7 @@ TEST_F(CliJson, outputs_fit_their_schemas) {
            {"opt g.graph -o h.graph", "opt"},
            {"opt --list", "opt_list"},
            {"verify golden golden.safetensors --device reference", "verify_golden"},
-           {"verify samples mlp-sin --steps 1 --device reference", "verify_samples"},
+           {"verify samples sine --steps 1 --device reference", "verify_samples"},
            {"verify train sine --steps 1 --device reference", "verify_program"},
            {"verify train sine --device reference:fault=mul+99999ulp --out difference", "verify_program"},
            {"run k.wgsl --bind 0.0=iota:f32[4] --expect 0.0=difference/before_0.npy --device reference", "errors"},
