@@ -73,6 +73,19 @@ Heads headsOf(std::string_view code, const Tensor& x, const Tensor& dt, const Te
   return {of_x.extent(0), of_x.extent(1), of_x.extent(2), of_b.extent(2), of_b.extent(wanted - 1)};
 }
 
+/// The state of a trapezoidal scan, widened. Each part must have its shape, or it would be broadcast.
+TrapezoidalState checkedState(TrapezoidalState state, const Heads& e, int64_t rank, int64_t width, const Where& where) {
+  const auto check = [&](std::string_view name, Tensor& part, const Shape& wanted) {
+    requireShape("trapezoidal_scan.options", name, part, wanted, where);
+    part = wide(part, where);
+  };
+  check("the initial state", state.state, Shape{e.batch, e.heads, width, e.states});
+  check("the initial x", state.x, Shape{e.batch, e.heads, rank, width});
+  check("the initial b", state.b, Shape{e.batch, e.heads, rank, e.states});
+  check("the initial angle", state.angle, Shape{e.batch, e.heads, e.states / 2});
+  return state;
+}
+
 /// The op, for x [B, L, H, R, P].
 Ssd runSsd(Trace& trace, const Tensor& x, const Tensor& scale, const Tensor& log_decay, const Tensor& b, const Tensor& c,
            const std::optional<Tensor>& initial, int64_t chunk, const Where& where) {
@@ -151,7 +164,8 @@ TrapezoidalScan trapezoidal_scan(Tensor x, Tensor dt, Tensor a, Tensor mix, Tens
   for (Tensor* operand : {&x, &dt, &a, &mix, &theta, &b, &c}) *operand = wide(*operand, where);
   const bool has_rank = x.rank(where) == 5;
   const Heads e = headsOf("trapezoidal_scan.operands", x, dt, b, c, has_rank ? 5 : 4, where);
-  for (const Tensor& operand : {a, mix}) requireShape("trapezoidal_scan.operands", "a or mix", operand, dt.shape(where), where);
+  requireShape("trapezoidal_scan.operands", "a", a, dt.shape(where), where);
+  requireShape("trapezoidal_scan.operands", "mix", mix, dt.shape(where), where);
   requireShape("trapezoidal_scan.operands", "theta", theta, Shape{e.batch, e.length, e.heads, std::max<int64_t>(e.states / 2, 1)}, where);
   if (e.states % 2 != 0 || (has_rank && x.extent(3, where) != b.extent(3, where)))
     detail::raise(
@@ -160,6 +174,7 @@ TrapezoidalScan trapezoidal_scan(Tensor x, Tensor dt, Tensor a, Tensor mix, Tens
         {x, b}, where);
   const Tensor x5 = has_rank ? x : expand_dims(x, 3, where);
   const int64_t rank = x5.extent(3, where);
+  if (options.initial) options.initial = checkedState(*options.initial, e, rank, x5.extent(4, where), where);
   Tensor angle = cumsum(at.mul(theta, at.wider(dt, 1)), 1, false, where);
   if (options.initial) angle = at.add(angle, expand_dims(options.initial->angle, 1, where));
   // Each head turns the b and c of its group by its own angle, in pairs of neighbouring states.
@@ -206,8 +221,8 @@ ComplexScan complex_scan(Tensor x, Tensor dt, Tensor log_rate, Tensor frequency,
   const auto real = [&](const Tensor& z) { return squeeze(narrow(z, -1, 0, 1, where), -1, where); };
   const auto imaginary = [&](const Tensor& z) { return squeeze(narrow(z, -1, 1, 1, where), -1, where); };
   const Heads e = headsOf("complex_scan.operands", x, dt, real(b), real(c), 4, where);
-  for (const Tensor& operand : {log_rate, frequency})
-    requireShape("complex_scan.operands", "log_rate or frequency", operand, Shape{e.heads}, where);
+  requireShape("complex_scan.operands", "log_rate", log_rate, Shape{e.heads}, where);
+  requireShape("complex_scan.operands", "frequency", frequency, Shape{e.heads}, where);
   // lambda = -e^log_rate + i frequency, and (e^(dt lambda) - 1) / lambda without a difference of neighbours.
   const Tensor rate = at.mul(exp(log_rate, where), -1.0), decay = at.mul(dt, rate), turn = at.mul(dt, frequency);
   const Tensor half = sin(at.mul(turn, 0.5), where);
