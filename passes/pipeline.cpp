@@ -314,18 +314,6 @@ bool runs(const Pass& pass, const CompileOptions& options) {
   return (pass.applies == nullptr || pass.applies(options)) && !leavesOut(pass, options);
 }
 
-std::vector<std::string_view> namesToDisable() {
-  std::vector<std::string_view> names;
-  for (const Pass& pass : kPasses) {
-    if (pass.info.disabling != Disabling::Refused) names.push_back(pass.info.name);
-  }
-  for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
-  static const std::vector<std::string> choices = decomposeChoices();
-  names.insert(names.end(), choices.begin(), choices.end());
-  names.push_back(kOpenExtents);  // of what the front end does before the passes
-  return names;
-}
-
 /// Both the rules of the form and those of the stage.
 Status validateAt(Stage stage, const Form& form) {
   if (const std::string found = illegalAt(stage, form); !found.empty()) {
@@ -465,6 +453,18 @@ Result<Form> compileTo(Stage goal, Graph traced, const CompileOptions& options) 
 std::string toString(Stages stages) {
   std::string text(toString(stages.first));
   return stages.first == stages.last ? text : fmt::format("{} or {}", text, toString(stages.last));
+}
+
+std::vector<std::string_view> namesToDisable() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kPasses) {
+    if (pass.info.disabling != Disabling::Refused) names.push_back(pass.info.name);
+  }
+  for (const KernelPassInfo& pass : listKernelPasses()) names.push_back(pass.name);
+  static const std::vector<std::string> choices = decomposeChoices();
+  names.insert(names.end(), choices.begin(), choices.end());
+  names.push_back(kOpenExtents);  // of what the front end does before the passes
+  return names;
 }
 
 std::vector<PassInfo> listPasses() {

@@ -98,6 +98,9 @@ struct PassInfo {
 std::vector<PassInfo> listPasses();
 /// Those that compile() runs with these options, whatever they disable: some are for GPUs, or for mixed precision.
 std::vector<PassInfo> listPasses(const CompileOptions& options);
+/// What CompileOptions::disabled may have: optional passes of graphs and of kernels, and choices within them ("loops",
+/// "template:attention", ...).
+std::vector<std::string_view> namesToDisable();
 
 /// Runs passes by name (for `lockstep opt` and tests), without validation in between. Fails on an unknown name (pipeline.pass) and on a
 /// form that is not at a stage that the pass takes (pipeline.stage).

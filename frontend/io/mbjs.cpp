@@ -345,12 +345,14 @@ Result<std::vector<std::byte>> formatMbjs(const MbjsFile& file) {
   }
   append(bytes, tensors.size());
   for (const Array* array : tensors) append(bytes, array->elementCount());
-  for (const Array* array : tensors) {
-    const std::vector<double> values = array->toDoubles();
-    const Array written = Array::from(file.version == kHalves ? ElementType::F16 : ElementType::F32, array->shape, values);
+  const std::vector<std::string> names = namesOf(file);
+  for (size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    const std::vector<double> values = tensors[tensor]->toDoubles();
+    const Array written = Array::from(file.version == kHalves ? ElementType::F16 : ElementType::F32, tensors[tensor]->shape, values);
     for (size_t i = 0; i < values.size(); ++i) {
       if (std::isfinite(written.at(i)) || !std::isfinite(values[i])) continue;
-      return fail("mbjs.value", fmt::format("{} is beyond what f16 holds", values[i]), {}, "write version 2, which is f32");
+      return fail("mbjs.value", fmt::format("element {} of '{}' is {}, beyond what f16 holds", i, names[tensor], values[i]), {},
+                  "write version 2, which is f32");
     }
     bytes.insert(bytes.end(), written.data.begin(), written.data.end());
   }

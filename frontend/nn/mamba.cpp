@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/nn/mamba.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -15,13 +16,15 @@ namespace lockstep::nn {
 
 namespace {
 
+constexpr double kMostStep = 3e38;  // that f32 has
+
 [[noreturn]] void refuse(const std::string& message, const Where& where) {
   throw Error({.code = "mamba.options",
                .message = message,
                .where = detail::toLocation(where),
                .notes = {},
                .remedy = "extents are at least 1, a convolution has two taps or more, head_width divides the inner width and groups the "
-                         "heads, and states that turn are even"});
+                         "heads, states that turn are even, and of step limits the smaller one comes first"});
 }
 
 int64_t positive(std::string_view name, int64_t extent, const Where& where, int64_t least = 1) {
@@ -29,10 +32,26 @@ int64_t positive(std::string_view name, int64_t extent, const Where& where, int6
   return extent;
 }
 
-int64_t innerOf(int64_t width, int64_t expand, const Where& where) {
-  return positive("width", width, where) * positive("expand", expand, where);
+/// Of positive extents. None of a parameter is as large as the limit, and sums of a few below it fit 64 bits.
+int64_t product(std::string_view name, std::initializer_list<int64_t> extents, const Where& where) {
+  constexpr int64_t kMost = int64_t{1} << 32;
+  int64_t made = 1;
+  for (const int64_t extent : extents) {
+    if (extent > kMost / made) refuse(fmt::format("{} is {}, which is more than 2^32", name, fmt::join(extents, " x ")), where);
+    made *= extent;
+  }
+  return made;
 }
-int64_t rankOf(int64_t width, const Mamba1Options& options) { return options.step_rank > 0 ? options.step_rank : (width + 15) / 16; }
+
+int64_t innerOf(int64_t width, int64_t expand, const Where& where) {
+  return product("width x expand", {positive("width", width, where), positive("expand", expand, where)}, where);
+}
+int64_t rankOf(int64_t width, const Mamba1Options& options, const Where& where) {
+  return options.step_rank == 0 ? (width + 15) / 16 : product("step_rank", {positive("step_rank", options.step_rank, where)}, where);
+}
+int64_t projectedOf(int64_t width, const Mamba1Options& options, const Where& where) {
+  return rankOf(width, options, where) + product("2 x states", {2, positive("states", options.states, where)}, where);
+}
 int64_t headsOf(int64_t width, const auto& options, const Where& where) {
   const int64_t inner = innerOf(width, options.expand, where), head = positive("head_width", options.head_width, where);
   if (inner % head != 0) refuse(fmt::format("{} channels cannot be split into heads of {}", inner, head), where);
@@ -40,13 +59,27 @@ int64_t headsOf(int64_t width, const auto& options, const Where& where) {
     refuse(fmt::format("{} heads cannot be split into {} groups", inner / head, options.groups), where);
   return inner / head;
 }
-int64_t mixedOf(int64_t width, const Mamba2Options& options, const Where& where) {
-  return innerOf(width, options.expand, where) + 2 * options.groups * positive("states", options.states, where) * (options.complex ? 2 : 1);
-}
 
 int64_t evenStates(int64_t states, const Where& where) {
   if (states < 2 || states % 2 != 0) refuse(fmt::format("{} states do not make pairs", states), where);
   return states;
+}
+
+/// What in_proj makes of u, b and c.
+int64_t mixedOf(int64_t width, const Mamba2Options& options, const Where& where) {
+  const int64_t groups = positive("groups", options.groups, where), states = positive("states", options.states, where);
+  return innerOf(width, options.expand, where) + product("b and c", {2, groups, states, options.complex ? 2 : 1}, where);
+}
+int64_t mixedOf(int64_t width, const Mamba3Options& options, const Where& where) {
+  const int64_t groups = positive("groups", options.groups, where), rank = positive("rank", options.rank, where);
+  return innerOf(width, options.expand, where) + product("b and c", {2, groups, rank, evenStates(options.states, where)}, where);
+}
+
+std::optional<std::pair<double, double>> stepLimits(const Mamba2Options& options, const Where& where) {
+  if (!options.step_limits) return std::nullopt;
+  const auto [least, most] = *options.step_limits;
+  if (!(least >= 0 && least <= most && least <= kMostStep)) refuse(fmt::format("step_limits are {} and {}", least, most), where);
+  return std::pair{least, std::min(most, kMostStep)};
 }
 
 LinearOptions projection(const auto& options, bool bias) {
@@ -109,8 +142,6 @@ std::unique_ptr<Parameter> biasOf(Module& layer, bool has_bias, int64_t width, c
                   : nullptr;
 }
 
-constexpr double kMostStep = 3e38;  // that f32 has
-
 void checkCount(const Module& layer, std::string_view kind, const Tensor& x, const Tensor& count, const Where& where) {
   checkInput(layer, count, {.kind = kind, .axes = {{"B", x.extent(0, where), "rows"}}, .dtype = DType::I32, .operand = "count"}, where);
 }
@@ -122,11 +153,10 @@ Mamba1::Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Opti
       in_proj(*this, "in_proj", width, 2 * innerOf(width, options.expand, where), projection(options, options.bias), where),
       conv_W(*this, "conv_W", {width * options.expand, options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
       conv_b(biasOf(*this, options.conv_bias, width * options.expand, where)),
-      x_proj(*this, "x_proj", width * options.expand, rankOf(width, options) + 2 * positive("states", options.states, where),
-             projection(options, options.x_bias), where),
-      dt_W(*this, "dt_W", {rankOf(width, options), width * options.expand},
-           init::uniform(-1 / std::sqrt(static_cast<double>(rankOf(width, options))),
-                         1 / std::sqrt(static_cast<double>(rankOf(width, options))), where),
+      x_proj(*this, "x_proj", width * options.expand, projectedOf(width, options, where), projection(options, options.x_bias), where),
+      dt_W(*this, "dt_W", {rankOf(width, options, where), width * options.expand},
+           init::uniform(-1 / std::sqrt(static_cast<double>(rankOf(width, options, where))),
+                         1 / std::sqrt(static_cast<double>(rankOf(width, options, where))), where),
            {.decay = options.decay}, where),
       dt_b(*this, "dt_b", {width * options.expand}, init::before_softplus(options.least_step, options.largest_step, where),
            {.decay = false}, where),
@@ -134,7 +164,7 @@ Mamba1::Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Opti
             {.decay = false}, where),
       D(*this, "D", {width * options.expand}, init::ones(), {}, where),
       out_proj(*this, "out_proj", width * options.expand, width, projection(options, options.bias), where),
-      rank_(rankOf(width, options)),
+      rank_(rankOf(width, options, where)),
       states_(options.states),
       chunk_(positive("chunk", options.chunk, where)),
       discretisation_(options.discretisation) {}
@@ -167,7 +197,7 @@ MixerState Mamba1::state(int64_t batch, Where where) const {
 Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Options& options, Where where)
     : Module(parent, std::move(name), where),
       in_proj(*this, "in_proj", width,
-              (options.gate ? width * options.expand : 0) + mixedOf(width, options, where) + headsOf(width, options, where),
+              (options.gate ? innerOf(width, options.expand, where) : 0) + mixedOf(width, options, where) + headsOf(width, options, where),
               projection(options, options.bias), where),
       conv_W(*this, "conv_W", {mixedOf(width, options, where), options.conv}, ofTaps(options.conv, where), {.decay = options.decay}, where),
       conv_b(biasOf(*this, options.conv_bias, mixedOf(width, options, where), where)),
@@ -190,7 +220,7 @@ Mamba2::Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Opti
       gate_(options.gate),
       activation_(options.activation),
       complex_(options.complex),
-      step_limits_(options.step_limits) {}
+      step_limits_(stepLimits(options, where)) {}
 
 Tensor Mamba2::scan(const Tensor& u, const Tensor& dt, const Tensor& b, const Tensor& c, MixerState* state, const Where& where) const {
   const int64_t batch = u.extent(0, where), length = u.extent(1, where);
@@ -229,7 +259,7 @@ Tensor Mamba2::mix(const Tensor& x, MixerState* state, const Tensor* count, cons
   if (step_limits_) {
     const auto [least, most] = *step_limits_;
     dt = softplus(add({parts.back(), where}, {dt_bias.tensor(where), where}, where), where);
-    dt = counted(clamp(dt, least, std::min(most, kMostStep), where), count, where, 0);
+    dt = counted(clamp(dt, least, most, where), count, where, 0);
   }
   const Tensor made = scan(mixed[0], dt, mixed[1], mixed[2], state, where);
   const Tensor y = reshape(made, {x.extent(0, where), x.extent(1, where), inner_}, where);
@@ -251,9 +281,7 @@ Mamba3::Mamba3(Module& parent, std::string name, int64_t width, const Mamba3Opti
     : Module(parent, std::move(name), where),
       in_proj(
           *this, "in_proj", width,
-          2 * innerOf(width, options.expand, where) +
-              2 * positive("groups", options.groups, where) * positive("rank", options.rank, where) * evenStates(options.states, where) +
-              3 * headsOf(width, options, where) + options.states / 2,
+          innerOf(width, options.expand, where) + mixedOf(width, options, where) + 3 * headsOf(width, options, where) + options.states / 2,
           projection(options, options.bias), where),
       dt_bias(*this, "dt_bias", {headsOf(width, options, where)}, init::before_softplus(options.least_step, options.largest_step, where),
               {.decay = false}, where),

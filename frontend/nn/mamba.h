@@ -37,8 +37,8 @@ struct Mamba1Options {
 };
 
 /// u, z = in_proj(x); u = silu(conv(u)); step, b, c = x_proj(u); out_proj(scan(u, softplus(step dt_W + dt_b), -exp(A_log), b, c, D)
-/// silu(z)) (Gu and Dao, 2023). A_log begins as log 1, log 2, ... for each channel (S4D-real). Error "mamba.options" for extents below 1,
-/// or a convolution of one tap.
+/// silu(z)) (Gu and Dao, 2023). A_log begins as log 1, log 2, ... for each channel (S4D-real). Error "mamba.options" for extents below 1
+/// or with a product above 2^32, or a convolution of one tap.
 class Mamba1 : public Module {
  public:
   Mamba1(Module& parent, std::string name, int64_t width, const Mamba1Options& options = {}, Where where = Where::current());
@@ -88,8 +88,8 @@ struct Mamba2Options {
 
 /// z, u, dt = in_proj(x); u, b, c = silu(conv(u)); out_proj(norm(ssd(u, softplus(dt + dt_bias), -exp(A_log), b, c, D) silu(z)))
 /// (Dao and Gu, 2024). With .complex, complex_scan in place of ssd: b and c are pairs, and A_log has the logarithm of the rate of each head
-/// and its frequency, which begins at 2 pi h / heads. Error "mamba.options" for extents below 1 or that do not divide each other, or a
-/// convolution of one tap.
+/// and its frequency, which begins at 2 pi h / heads. Error "mamba.options" for extents below 1, with a product above 2^32 or
+/// that do not divide each other, a convolution of one tap, or step limits that are no range.
 class Mamba2 : public Module {
  public:
   Mamba2(Module& parent, std::string name, int64_t width, const Mamba2Options& options = {}, Where where = Where::current());
@@ -138,7 +138,7 @@ struct Mamba3Options {
 /// z, u, b, c, dt, rate, mix, theta = in_proj(x); out_proj(scan(u, softplus(dt + dt_bias), -softplus(rate), sigmoid(mix), theta, norm_b(b)
 /// + b_bias, norm_c(c) + c_bias, D) silu(z)), by trapezoidal_scan and without a convolution (Mamba-3, arXiv 2603.15569). With a rank above
 /// 1 u and z are seen through rank scales of their channels each, u_W and z_W, and what they give is put together by those of y_W. Error
-/// "mamba.options" for extents below 1 or that do not come out even.
+/// "mamba.options" for extents below 1, with a product above 2^32 or that do not come out even.
 class Mamba3 : public Module {
  public:
   Mamba3(Module& parent, std::string name, int64_t width, const Mamba3Options& options = {}, Where where = Where::current());

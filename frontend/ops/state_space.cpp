@@ -51,6 +51,44 @@ struct At {
   [[nodiscard]] Tensor last(const Tensor& x) const { return squeeze(narrow(x, 1, x.extent(1, where) - 1, 1, where), 1, where); }
 };
 
+/// A complex number of each element.
+struct Complex {
+  Tensor re, im;
+};
+
+/// (e^z - 1) / z by its series, to f64's last digits for |z| up to 1/4.
+Complex growthNearZero(const At& at, const Complex& z) {
+  constexpr int kTerms = 12;
+  double factorial = 1;
+  for (int k = 2; k <= kTerms; ++k) factorial *= k;
+  const std::vector<int64_t> extents = z.re.shape(at.where).extents();
+  Complex sum{full(extents, 1 / factorial, DType::F32, at.where), zeros(extents, DType::F32, at.where)};
+  for (int k = kTerms; k > 1; --k) {
+    factorial /= k;
+    const Tensor re = at.sub(at.mul(sum.re, z.re), at.mul(sum.im, z.im)), im = at.add(at.mul(sum.re, z.im), at.mul(sum.im, z.re));
+    sum = {lockstep::add({re, at.where}, {1 / factorial, at.where}, at.where), im};
+  }
+  return sum;
+}
+
+/// (e^z - 1) / lambda for z = dt lambda, without a difference of neighbours. Near z = 0 it is a series, since the gradient of the quotient
+/// is such a difference, and lambda may be 0.
+Complex gainOf(const At& at, const Tensor& dt, const Complex& z, const Complex& lambda) {
+  const Where& where = at.where;
+  const Tensor size = at.add(lockstep::abs(z.re, where), lockstep::abs(z.im, where));
+  const Tensor is_small = less({size, where}, {0.25, where}, where);
+  const auto choose = [&](const Operand& small, const Operand& large) { return lockstep::where(is_small, small, large, where); };
+  const Complex near = growthNearZero(at, {choose({z.re, where}, {0.0, where}), choose({z.im, where}, {0.0, where})});
+  const Tensor rate = choose({-1.0, where}, {lambda.re, where}), frequency = choose({0.0, where}, {lambda.im, where});
+  const Tensor half = sin(at.mul(z.im, 0.5), where);
+  const Tensor grown = at.sub(at.mul(expm1(z.re, where), cos(z.im, where)), at.mul(at.mul(half, half), 2.0));
+  const Tensor turned = at.mul(exp(z.re, where), sin(z.im, where));
+  const Tensor square = at.add(at.mul(rate, rate), at.mul(frequency, frequency));
+  const Tensor re = at.div(at.add(at.mul(grown, rate), at.mul(turned, frequency)), square);
+  const Tensor im = at.div(at.sub(at.mul(turned, rate), at.mul(grown, frequency)), square);
+  return {choose({at.mul(dt, near.re), where}, {re, where}), choose({at.mul(dt, near.im), where}, {im, where})};
+}
+
 /// The extents of a scan by heads.
 struct Heads {
   int64_t batch, length, heads, groups, states;
@@ -71,6 +109,19 @@ Heads headsOf(std::string_view code, const Tensor& x, const Tensor& dt, const Te
                   {x, dt, b, c}, where, "reshape the operands; one group of b and c serves all heads with G = 1");
   }
   return {of_x.extent(0), of_x.extent(1), of_x.extent(2), of_b.extent(2), of_b.extent(wanted - 1)};
+}
+
+/// The state of a trapezoidal scan, widened. Each part must have its shape, or it would be broadcast.
+TrapezoidalState checkedState(TrapezoidalState state, const Heads& e, int64_t rank, int64_t width, const Where& where) {
+  const auto check = [&](std::string_view name, Tensor& part, const Shape& wanted) {
+    requireShape("trapezoidal_scan.options", name, part, wanted, where);
+    part = wide(part, where);
+  };
+  check("the initial state", state.state, Shape{e.batch, e.heads, width, e.states});
+  check("the initial x", state.x, Shape{e.batch, e.heads, rank, width});
+  check("the initial b", state.b, Shape{e.batch, e.heads, rank, e.states});
+  check("the initial angle", state.angle, Shape{e.batch, e.heads, e.states / 2});
+  return state;
 }
 
 /// The op, for x [B, L, H, R, P].
@@ -151,7 +202,8 @@ TrapezoidalScan trapezoidal_scan(Tensor x, Tensor dt, Tensor a, Tensor mix, Tens
   for (Tensor* operand : {&x, &dt, &a, &mix, &theta, &b, &c}) *operand = wide(*operand, where);
   const bool has_rank = x.rank(where) == 5;
   const Heads e = headsOf("trapezoidal_scan.operands", x, dt, b, c, has_rank ? 5 : 4, where);
-  for (const Tensor& operand : {a, mix}) requireShape("trapezoidal_scan.operands", "a or mix", operand, dt.shape(where), where);
+  requireShape("trapezoidal_scan.operands", "a", a, dt.shape(where), where);
+  requireShape("trapezoidal_scan.operands", "mix", mix, dt.shape(where), where);
   requireShape("trapezoidal_scan.operands", "theta", theta, Shape{e.batch, e.length, e.heads, std::max<int64_t>(e.states / 2, 1)}, where);
   if (e.states % 2 != 0 || (has_rank && x.extent(3, where) != b.extent(3, where)))
     detail::raise(
@@ -160,6 +212,7 @@ TrapezoidalScan trapezoidal_scan(Tensor x, Tensor dt, Tensor a, Tensor mix, Tens
         {x, b}, where);
   const Tensor x5 = has_rank ? x : expand_dims(x, 3, where);
   const int64_t rank = x5.extent(3, where);
+  if (options.initial) options.initial = checkedState(*options.initial, e, rank, x5.extent(4, where), where);
   Tensor angle = cumsum(at.mul(theta, at.wider(dt, 1)), 1, false, where);
   if (options.initial) angle = at.add(angle, expand_dims(options.initial->angle, 1, where));
   // Each head turns the b and c of its group by its own angle, in pairs of neighbouring states.
@@ -206,16 +259,11 @@ ComplexScan complex_scan(Tensor x, Tensor dt, Tensor log_rate, Tensor frequency,
   const auto real = [&](const Tensor& z) { return squeeze(narrow(z, -1, 0, 1, where), -1, where); };
   const auto imaginary = [&](const Tensor& z) { return squeeze(narrow(z, -1, 1, 1, where), -1, where); };
   const Heads e = headsOf("complex_scan.operands", x, dt, real(b), real(c), 4, where);
-  for (const Tensor& operand : {log_rate, frequency})
-    requireShape("complex_scan.operands", "log_rate or frequency", operand, Shape{e.heads}, where);
-  // lambda = -e^log_rate + i frequency, and (e^(dt lambda) - 1) / lambda without a difference of neighbours.
+  requireShape("complex_scan.operands", "log_rate", log_rate, Shape{e.heads}, where);
+  requireShape("complex_scan.operands", "frequency", frequency, Shape{e.heads}, where);
+  // lambda = -e^log_rate + i frequency
   const Tensor rate = at.mul(exp(log_rate, where), -1.0), decay = at.mul(dt, rate), turn = at.mul(dt, frequency);
-  const Tensor half = sin(at.mul(turn, 0.5), where);
-  const Tensor grown = at.sub(at.mul(expm1(decay, where), cos(turn, where)), at.mul(at.mul(half, half), 2.0));
-  const Tensor turned = at.mul(exp(decay, where), sin(turn, where));
-  const Tensor square = at.add(at.mul(rate, rate), at.mul(frequency, frequency));
-  const Tensor gain = at.div(at.add(at.mul(grown, rate), at.mul(turned, frequency)), square);
-  const Tensor gain_turned = at.div(at.sub(at.mul(turned, rate), at.mul(grown, frequency)), square);
+  const auto [gain, gain_turned] = gainOf(at, dt, {decay, turn}, {rate, frequency});
   // In a frame that turns with the state only its size changes: b turns back, c forth.
   const Tensor angle = cumsum(turn, 1, false, where), cosine = cos(angle, where), sine = sin(angle, where);
   const Tensor in = at.wider(at.add(at.mul(gain, cosine), at.mul(gain_turned, sine)), 1);

@@ -19,7 +19,7 @@ struct CausalConv {
 };
 /// y[b, t, d] = bias[d] + sum over k of w[d, k] x[b, t + k - (K - 1), d] for x [B, L, D] and w [D, K] (Gu and Dao 2023, Mamba; spec of
 /// causal-conv1d). The last tap meets the current element, as PyTorch stores a padded depthwise Conv1d. x, w, bias and tail are f32, f16 or
-/// bf16; sums and results are f32. Errors "causal_conv1d.C1" to ".C5" as in docs/ops.md.
+/// bf16; sums and results are f32. Errors "causal_conv1d.C1" to ".C6" as in docs/ops.md.
 CausalConv causal_conv1d(Tensor x, Tensor w, CausalConvOptions options = {}, Where where = Where::current());
 
 enum class Discretisation : uint8_t {

@@ -103,7 +103,9 @@ void Trace::raise(Failure failure, std::span<const Tensor> operands, const Where
     diagnostic.where = toLocation(where);
     if (diagnostic.remedy.empty()) diagnostic.remedy = remedyFor(diagnostic.code);
     std::string_view op_name = std::string_view(diagnostic.code).substr(0, diagnostic.code.find('.'));
-    const graph::OpDef* op = graph::findOp(op_name);
+    // What a function of the front end takes is not always what its op takes.
+    const bool of_function = diagnostic.code.ends_with(".operands") || diagnostic.code.ends_with(".options");
+    const graph::OpDef* op = of_function ? nullptr : graph::findOp(op_name);
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!holds(operands[i])) continue;
       bool named = op != nullptr && i < op->operands->size();

@@ -35,6 +35,9 @@ std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const passes::PassInfo& pass : passes::listPasses()) names.emplace_back(pass.name);
   for (const passes::KernelPassInfo& pass : passes::listKernelPasses()) names.emplace_back(pass.name);
+  for (const std::string_view name : passes::namesToDisable()) {
+    if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+  }
   return names;
 }
 

@@ -24,7 +24,8 @@ struct CompiledProgram {
   [[nodiscard]] std::map<std::string, std::string> texts() const;
 };
 
-/// Of the graph and the kernel pipeline, in their order: what CompileSpec::disable may name, if the pass is optional.
+/// Of the graph and the kernel pipeline, in their order, and then the choices within passes ("loops", "template:attention", ...): what
+/// CompileSpec::disable may name, if the pass is optional.
 [[nodiscard]] std::vector<std::string> pass_names();
 
 namespace detail {

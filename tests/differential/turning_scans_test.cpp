@@ -199,5 +199,19 @@ TEST(ScansOfAnyLength, are_those_of_each_length) {
   }
 }
 
+/// Rates and frequencies down to none, whose squares f32 does not have, and steps from tiny to large: no gradient is a difference of
+/// neighbours.
+TEST(ComplexScans, have_all_digits_where_nothing_decays_or_turns) {
+  TracedInputs input;
+  const int64_t heads = 8;
+  const Tensor x = input("x", {1, 12, heads, 2}), dt = input("dt", {1, 12, heads}), rate = input("log_rate", {heads}),
+               frequency = input("frequency", {heads}), b = input("b", {1, 12, 1, 3, 2}), c = input("c", {1, 12, 1, 3, 2});
+  input.set("dt", {1e-6, 1e-3, 0.1, 1, 5});
+  input.leaves.at("log_rate").data = {-200, -60, -200, -45, -7, 0, 1, 2};
+  input.leaves.at("frequency").data = {0, 0, 1e-25, -1e-12, 1e-3, 0, 0.1, 3};
+  const ComplexScan made = complex_scan(x, dt, rate, frequency, b, c, {.chunk = 5});
+  input.check(made.y, x);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -192,6 +192,16 @@ TEST(StateSpace, wrong_operands_are_refused_by_name) {
   EXPECT_EQ(refusalOf(dual, [](const In& in) { return ssd(in[0], in[1], in[2], in[3], in[0]).y; }), "ssd.operands");
 }
 
+/// Those of the op that it is made of have other names.
+TEST(StateSpace, operands_of_ssd_are_not_called_as_those_of_its_op) {
+  const Diagnostic found = caught([] {
+    traced({f32(1, 3, 2, 2), f32(1, 3, 2), f32(3), f32(1, 3, 1, 4)}, [](const In& in) { return ssd(in[0], in[1], in[2], in[3], in[3]).y; });
+  });
+  EXPECT_EQ(found.message, "a is [3], wanted [2]");
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_EQ(found.notes[0].message.find("operand x"), std::string::npos) << found.notes[0].message;
+}
+
 TEST(StateSpace, wrong_operands_of_turning_scans_are_refused) {
   const std::vector<TensorType> types{f32(1, 3, 4, 2), f32(1, 3, 4),    f32(1, 3, 4, 3), f32(1, 3, 2, 6),
                                       f32(3),          f32(1, 3, 2, 5), f32(1, 3, 3, 6)};
@@ -212,6 +222,31 @@ TEST(StateSpace, wrong_operands_of_turning_scans_are_refused) {
   EXPECT_EQ(refusalOf({f32(1, 3, 4, 3, 2), f32(1, 3, 4), f32(1, 3, 4, 3), f32(1, 3, 2, 2, 6)},
                       [](const In& in) { return trapezoidal_scan(in[0], in[1], in[1], in[1], in[2], in[3], in[3]).y; }),
             "trapezoidal_scan.operands");
+
+  // A part of the state would be broadcast: one sequence would go on from that of another.
+  const std::vector<TensorType> going{f32(2, 3, 4, 2), f32(2, 3, 4),    f32(2, 3, 4, 3), f32(2, 3, 2, 6),
+                                      f32(2, 4, 2, 6), f32(2, 4, 1, 2), f32(2, 4, 1, 6), f32(2, 4, 3)};
+  const auto with_state = [&](size_t wrong, const TensorType& type) {
+    std::vector<TensorType> all = going;
+    if (wrong > 0) all[wrong] = type;
+    traced(all, [](const In& in) {
+      return trapezoidal_scan(in[0], in[1], in[1], in[1], in[2], in[3], in[3],
+                              {.initial = TrapezoidalState{.state = in[4], .x = in[5], .b = in[6], .angle = in[7]}})
+          .y;
+    });
+  };
+  with_state(0, {});
+  for (const auto& [wrong, type] : {std::pair<size_t, TensorType>{4, f32(1, 4, 2, 6)},
+                                    {4, f32(2, 4, 1, 1)},
+                                    {5, f32(2, 1, 1, 2)},
+                                    {5, f32(2, 4, 1, 1)},
+                                    {6, f32(1, 4, 1, 6)},
+                                    {7, f32(2, 1, 3)},
+                                    {7, f32(2, 4, 1)}})
+    EXPECT_EQ(caught([&] { with_state(wrong, type); }).code, "trapezoidal_scan.options") << wrong << " " << toString(type);
+  // Its parts are widened, as operands are.
+  with_state(4, {DType::F16, {2, 4, 2, 6}});
+  with_state(7, {DType::BF16, {2, 4, 3}});
 
   const std::vector<TensorType> of_complex{f32(1, 3, 4, 2), f32(1, 3, 4), f32(4), f32(1, 3, 2, 5, 2), f32(3), f32(1, 3, 2, 5)};
   const auto complex = [&](size_t rate, size_t b, size_t c, const std::function<ComplexScanOptions(const In&)>& options) {
@@ -363,6 +398,7 @@ TEST(Mamba, wrong_options_are_refused) {
   EXPECT_EQ(first({.conv = 1}), "mamba.options");
   EXPECT_EQ(first({.expand = 0}), "mamba.options");
   EXPECT_EQ(first({.chunk = 0}), "mamba.options");
+  EXPECT_EQ(first({.step_rank = -1}), "mamba.options");
   EXPECT_EQ(first({.least_step = 0}), "init.range");
   const auto third = [](const nn::Mamba3Options& options) { return caught([&] { Mixed<nn::Mamba3>{options}; }).code; };
   EXPECT_EQ(third({.states = 5, .head_width = 8}), "mamba.options");
@@ -371,6 +407,25 @@ TEST(Mamba, wrong_options_are_refused) {
   EXPECT_EQ(second({.head_width = 5}), "mamba.options");
   EXPECT_EQ(second({.head_width = 8, .groups = 3}), "mamba.options");
   EXPECT_EQ(second({.conv = 0, .head_width = 8}), "mamba.options");
+  for (const auto& [least, most] : {std::pair{0.2, 0.1}, {-0.1, 0.1}, {NAN, 0.1}, {0.1, NAN}, {INFINITY, INFINITY}})
+    EXPECT_EQ(second({.head_width = 8, .step_limits = std::pair{least, most}}), "mamba.options") << least << " " << most;
+}
+
+/// With 64 bits 16 (2^60 + 1) is 16, and so on.
+TEST(Mamba, extents_whose_product_does_not_fit_are_refused) {
+  constexpr int64_t kWraps = (int64_t{1} << 60) + 1;
+  const auto refusal = [](const auto& make) { return caught(make); };
+  for (const Diagnostic& found : {refusal([] { Mixed<nn::Mamba1>{nn::Mamba1Options{.expand = kWraps}}; }),
+                                  refusal([] { Mixed<nn::Mamba2>{nn::Mamba2Options{.expand = kWraps, .head_width = 8}}; }),
+                                  refusal([] { Mixed<nn::Mamba3>{nn::Mamba3Options{.expand = kWraps, .head_width = 8}}; })}) {
+    EXPECT_EQ(found.code, "mamba.options");
+    EXPECT_EQ(found.message, "width x expand is 16 x 1152921504606846977, which is more than 2^32");
+  }
+  constexpr int64_t kLarge = int64_t{1} << 62;
+  EXPECT_EQ(refusal([] { Mixed<nn::Mamba1>{nn::Mamba1Options{.states = kLarge}}; }).code, "mamba.options");
+  EXPECT_EQ(refusal([] { Mixed<nn::Mamba1>{nn::Mamba1Options{.step_rank = kLarge}}; }).code, "mamba.options");
+  EXPECT_EQ(refusal([] { Mixed<nn::Mamba2>{nn::Mamba2Options{.states = kLarge, .head_width = 8}}; }).code, "mamba.options");
+  EXPECT_EQ(refusal([] { Mixed<nn::Mamba3>{nn::Mamba3Options{.head_width = 8, .rank = kLarge}}; }).code, "mamba.options");
 }
 
 }  // namespace

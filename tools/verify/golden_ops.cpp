@@ -23,12 +23,16 @@ class Call {
   [[nodiscard]] Tensor operator[](const std::string& name) const {
     const auto found = operands_.find(name);
     if (found == operands_.end()) throwBadCase(fmt::format("has no operand '{}'", name));
+    seen_.insert(name);
     return found->second;
   }
   /// All operands, in the order of their names.
   [[nodiscard]] std::vector<Tensor> operands() const {
     std::vector<Tensor> tensors;
-    for (const auto& [name, tensor] : operands_) tensors.push_back(tensor);
+    for (const auto& [name, tensor] : operands_) {
+      seen_.insert(name);
+      tensors.push_back(tensor);
+    }
     return tensors;
   }
   /// JSON does not tell 1.0 from 1.
@@ -62,16 +66,19 @@ class Call {
     if (has(name) && integer(name) != implied)
       throwBadCase(fmt::format("has '{}' as {}, but {} by its operands", name, integer(name), implied));
   }
-  /// An attribute that the op did not look at would change nothing, and a case that wants something else would pass.
-  void refuseUnknownAttributes() const {
+  /// What the op did not look at would change nothing, and a case that wants something else would pass.
+  void refuseUnknown() const {
     for (const auto& [name, value] : golden_.attributes.items()) {
-      if (!seen_.contains(name)) throwBadCase(fmt::format("has an attribute '{}', which is not known here", name));
+      if (!asked_.contains(name)) throwBadCase(fmt::format("has an attribute '{}', which is not known here", name));
+    }
+    for (const auto& [name, tensor] : operands_) {
+      if (!seen_.contains(name)) throwBadCase(fmt::format("has an operand '{}', which is not known here", name));
     }
   }
 
  private:
   [[nodiscard]] const graph::Attribute* find(std::string_view name) const {
-    seen_.emplace(name);
+    asked_.emplace(name);
     return golden_.attributes.find(name);
   }
   template <class T>
@@ -87,7 +94,7 @@ class Call {
 
   const GoldenCase& golden_;
   std::map<std::string, Tensor, std::less<>> operands_;
-  mutable std::set<std::string, std::less<>> seen_;  ///< attributes that were asked for
+  mutable std::set<std::string, std::less<>> asked_, seen_;  ///< attributes and operands that were looked at
 };
 
 Reduction reductionOf(const Call& c) {
@@ -171,7 +178,10 @@ constexpr Row kOps[] = {
     {"selective_scan",
      [](const Call& c) {
        SelectiveScanOptions options{.skip = c["D"], .softplus = c.boolean("delta_softplus")};
-       if (c.has("gate")) options.gate = c["z"];
+       if (c.has("gate")) {
+         (void)c.choice("gate", {"silu"});
+         options.gate = c["z"];
+       }
        if (c.choice("discretise_B", {"euler", "zoh"}) == 1) options.discretisation = Discretisation::ZeroOrderHold;
        return selective_scan(c["u"], c["delta"], c["A"], c["B"], c["C"], options).y;
      }},
@@ -216,7 +226,7 @@ Result<graph::Graph> traceGoldenCase(const GoldenCase& golden) {
     Call call(golden);
     for (const auto& [name, array] : golden.inputs) call.bind(name, trace.addInput(name, typeOf(array)));
     const std::vector<Tensor> results = row->build != nullptr ? std::vector{row->build(call)} : row->build_all(call);
-    call.refuseUnknownAttributes();
+    call.refuseUnknown();
     if (results.size() != golden.outputs.size()) {
       return fail("golden.case", fmt::format("case '{}' has {} outputs, wanted {}", golden.name, golden.outputs.size(), results.size()));
     }

@@ -10,6 +10,15 @@ constexpr std::string_view kName = "causal_conv1d";
 /// Places of the operands.
 enum Operand : size_t { kX, kW, kB, kTail };
 
+/// Terms that a map has where it need not: its kernel takes minutes to compile with a thousand. With more than the second number of them
+/// nothing gets done.
+constexpr int64_t kMostTerms = 64, kMostShifts = 1024;
+
+/// Of a convolution, with those of its gradient.
+Status checkWindows(const Shape& x, int64_t taps) {
+  return checkExtents(kName, "C6", {x.extent(0), x.extent(2), x.extent(1) + taps - 1, taps});
+}
+
 Result<std::vector<TensorType>> infer(const InferContext& c) {
   const TensorType &x = c.operands[kX], &w = c.operands[kW], &bias = c.operands[kB];
   for (const TensorType& type : c.operands) {
@@ -26,10 +35,19 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
                     fmt::format("the tail is {} for {} taps, wanted the {} inputs before x, [{}, {}, {}]", toString(c.operands[kTail]),
                                 taps, taps - 1, batch, taps - 1, channels));
   LS_CHECK(checkExtents(kName, "C5", {batch, length + taps - 1, channels}));
+  if (taps > kMostShifts) LS_CHECK(checkWindows(x.shape, taps));
   return std::vector{x};
 }
 
-// K shifted copies of x times a column of w each, in one map.
+/// x without its bias as a convolution of one channel each, from what it sees.
+ValueId asConv(Builder& b, ValueId seen, ValueId w) {
+  const int64_t channels = b.shapeOf(w).extent(0), taps = b.shapeOf(w).extent(1);
+  const std::vector<int64_t> one{1}, none{0};
+  const ValueId lines = b.permute(seen, {0, 2, 1}), rows = b.reshape(w, Shape{channels, 1, taps});
+  return b.permute(b.make("conv", {lines, rows}, {{"stride", one}, {"padding", none}, {"dilation", one}, {"groups", channels}}), {0, 2, 1});
+}
+
+// K shifted copies of x times a column of w each, in one map; with many of them a convolution.
 std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId> operands) {
   const Shape x = b.shapeOf(operands[kX]);
   const int64_t length = x.extent(1), channels = x.extent(2), taps = b.shapeOf(operands[kW]).extent(1);
@@ -40,6 +58,7 @@ std::vector<ValueId> decompose(Builder& b, const Node&, std::span<const ValueId>
     seen = b.make("pad", {seen}, {{"axis", int64_t{1}}, {"before", taps - 1}, {"after", int64_t{0}}, {"value", 0.0}});
   }
   ValueId sum = b.broadcastTo(operands[kB], x);
+  if (taps > kMostTerms && checkWindows(x, taps).ok()) return {b.add(sum, asConv(b, seen, operands[kW]))};
   for (int64_t tap = 0; tap < taps; ++tap) {
     const ValueId shifted = b.make("narrow", {seen}, {{"axis", int64_t{1}}, {"start", tap}, {"length", length}});
     const ValueId column = b.make("narrow", {operands[kW]}, {{"axis", int64_t{1}}, {"start", tap}, {"length", int64_t{1}}});
@@ -80,6 +99,8 @@ std::vector<OpCase> cases() {
           make("shorter_than_taps", 1, 2, 3, 4, false),
           make("tail_shorter_than_taps", 2, 2, 3, 5, true),
           make("one_tap", 2, 5, 3, 1, false),
+          make("many_taps", 2, 9, 3, 70, true),
+          make("many_taps_from_zeros", 1, 80, 2, 65, false),
           make("wide", 1, 33, 64, 3, false)};
 }
 
@@ -96,7 +117,8 @@ constexpr OpDef kOp{
                                             {"C2", "x is [B, L, D] and w [D, K]"},
                                             {"C3", "b is [D]"},
                                             {"C4", "there is one tail at most, [B, K-1, D] with K above 1"},
-                                            {"C5", "x with its tail has at most 2^31 - 1 elements"}},
+                                            {"C5", "x with its tail has at most 2^31 - 1 elements"},
+                                            {"C6", "K is at most 1024, or [B, D, L + K - 1, K] has at most 2^31 - 1 elements"}},
     .operands = ConstantList<std::string_view>{"x", "w", "b", "tail..."},
     .attributes = ConstantList<AttributeDef>{},
     .infer = infer,

@@ -47,7 +47,7 @@ Result<std::vector<TensorType>> infer(const InferContext& c) {
 std::vector<ValueId> inChunks(Builder& b, const Extents& e, std::span<const ValueId> operands) {
   SsdChunks chunks(b, e, operands);
   const SsdChunks::States states = chunks.states();
-  const ValueId y = chunks.fromSteps(chunks.read(SsdChunks::Own::Counts, states.before));
+  const ValueId y = chunks.fromSteps(chunks.read(states.before));
   return {y, chunks.stateFromGroups(chunks.ofChunks(states.after, e.chunks() - 1, 1))};
 }
 

@@ -41,8 +41,7 @@ ValueId SsdChunks::padded(ValueId x, int64_t axis, int64_t before, int64_t after
   return b_.make("pad", {x}, {{"axis", axis}, {"before", before}, {"after", after}, {"value", value}});
 }
 ValueId SsdChunks::ofChunks(ValueId x, int64_t first, int64_t count) { return narrowed(x, 1, first, count); }
-ValueId SsdChunks::atEnd(ValueId x) { return padded(x, 2, e_.chunk - 1, 0); }
-ValueId SsdChunks::fromNext(ValueId x) { return narrowed(padded(x, 2, 0, 1), 2, 1, e_.chunk); }
+ValueId SsdChunks::fromBefore(ValueId x) { return narrowed(padded(x, 2, 1, 0), 2, 0, e_.chunk); }
 
 ValueId SsdChunks::inSteps(ValueId x) {
   std::vector<int64_t> extents = b_.shapeOf(x).extents();
@@ -188,31 +187,31 @@ ValueId SsdChunks::areTogether(int64_t steps, const Shape& shape) {
   return b_.broadcastTo(b_.make("equal", {row, b_.broadcastTo(padded(numbers, 0, 0, columns - rows, -1), flat)}), shape);
 }
 
-/// For each row of `way` the sum over steps of what c and b of both have in common, times the decay between, times `steps` (by steps) and
-/// `factor` ([B, C, H, T]; invalid: 1); and over states of its c or b, times the decay to them, times the state. By steps.
-ValueId SsdChunks::product(Way way, Own own, ValueId steps, ValueId factor, ValueId states) {
-  const bool is_forward = way == Way::Forward, has_steps = own == Own::Counts || e_.chunk > 1, has_states = states.valid();
+ValueId SsdChunks::squaresOfHeads(ValueId of_groups) {
+  const int64_t columns = b_.shapeOf(of_groups).extent(4);
+  const Shape one{e_.batch, e_.chunks(), e_.groups, 1, e_.rows(), columns};
+  const Shape all{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), e_.rows(), columns};
+  return b_.reshape(b_.broadcastTo(b_.reshape(of_groups, one), all), Shape{e_.batch, e_.chunks(), e_.heads, e_.rows(), columns});
+}
+
+/// For each row of `way` the sum over steps of what c and b of both have in common, times the decay between, times `steps` (by steps;
+/// invalid: no sum over steps) and `factor` ([B, C, H, T]; invalid: 1); and over states of its c or b, times the decay to them, times the
+/// state. By steps.
+ValueId SsdChunks::product(Way way, ValueId steps, ValueId factor, ValueId states) {
+  const bool is_forward = way == Way::Forward, has_steps = steps.valid(), has_states = states.valid();
   const int64_t rows = e_.rows(), columns = has_steps ? rows : 0, more = has_states ? e_.states : 0;
   const ValueId vectors = is_forward ? output_ : input_;
-  const auto ofHeads = [&](ValueId x) {
-    const int64_t width = b_.shapeOf(x).extent(4);
-    const Shape one{e_.batch, e_.chunks(), e_.groups, 1, rows, width};
-    const Shape all{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), rows, width};
-    return b_.reshape(b_.broadcastTo(b_.reshape(x, one), all), Shape{e_.batch, e_.chunks(), e_.heads, rows, width});
-  };
   ValueId left, right;
   if (has_steps) {
     const ValueId met = b_.make("matmul", {vectors, b_.swapLastAxes(is_forward ? input_ : output_)});
-    left = b_.mul(between(way, more), padded(ofHeads(met), 4, 0, more));
-    const Shape shape = b_.shapeOf(left);
-    if (own == Own::IsLeftOut) left = b_.make("where", {areTogether(1, shape), b_.constant(0, shape), left});
+    left = b_.mul(between(way, more), padded(squaresOfHeads(met), 4, 0, more));
     right = padded(byHeads(steps), 3, 0, more);
     if (factor.valid()) right = b_.mul(right, padded(ofRows(factor), 3, 0, more));
   }
   if (has_states) {
     const Shape split{e_.batch, e_.chunks(), e_.groups, e_.states, e_.headsOfGroup(), e_.width};
     const Shape by_heads{e_.batch, e_.chunks(), e_.heads, e_.states, e_.width};
-    const ValueId of_states = b_.mul(padded(ofHeads(vectors), 4, columns, 0), ofRows(decays(way).to_state));
+    const ValueId of_states = b_.mul(padded(squaresOfHeads(vectors), 4, columns, 0), ofRows(decays(way).to_state));
     const ValueId all = padded(b_.reshape(b_.permute(b_.reshape(states, split), {0, 1, 2, 4, 3, 5}), by_heads), 3, columns, 0);
     /// The two after each other along the inner axis.
     const auto joined = [&](const Shape& inner, ValueId first, ValueId second) {
@@ -227,11 +226,30 @@ ValueId SsdChunks::product(Way way, Own own, ValueId steps, ValueId factor, Valu
   return fromHeads(b_.make("matmul", {left, right}));
 }
 
-ValueId SsdChunks::read(Own own, ValueId before) {
+ValueId SsdChunks::read(ValueId before) {
   const ValueId scale = b_.permute(b_.reshape(scale_, Shape{e_.batch, e_.chunks(), e_.chunk, e_.heads}), {0, 1, 3, 2});
-  return product(Way::Forward, own, x_, scale, before);
+  return product(Way::Forward, x_, scale, before);
 }
-ValueId SsdChunks::flowBack(Own own, ValueId dy, ValueId after) { return product(Way::Backward, own, dy, {}, after); }
+ValueId SsdChunks::readStates(ValueId before) { return product(Way::Forward, {}, {}, before); }
+ValueId SsdChunks::flowBack(ValueId dy) { return product(Way::Backward, dy, {}, {}); }
+ValueId SsdChunks::flowBackFromStates(ValueId after) { return product(Way::Backward, {}, {}, after); }
+
+ValueId SsdChunks::overSteps(ValueId met) {
+  const ValueId common = b_.make("matmul", {output_, b_.swapLastAxes(input_)});
+  ValueId flows = b_.mul(b_.mul(met, decayBetween()), squaresOfHeads(common));
+  const Shape square{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.chunk};
+  if (e_.rank > 1) {
+    const Shape of_ranks{e_.batch, e_.chunks(), e_.heads, e_.chunk, e_.rank, e_.chunk, e_.rank};
+    flows = b_.make("sum", {b_.reshape(flows, of_ranks)}, {{"axes", std::vector<int64_t>{4, 6}}, {"keep_dims", false}});
+  }
+  // From the steps up to each column to each row, of which those after the column count.
+  const ValueId up_to = b_.make("cumsum", {flows}, along(4));
+  const Shape flat{e_.chunk, e_.chunk};
+  const ValueId is_later = b_.make("less", {positions(e_.chunk, {1, e_.chunk}, flat), positions(e_.chunk, {e_.chunk, 1}, flat)});
+  const ValueId later = b_.make("where", {b_.broadcastTo(is_later, square), up_to, b_.constant(0, square)});
+  const ValueId over_ends = b_.permute(b_.sum(later, 3, false), {0, 1, 3, 2});
+  return fromBefore(over_ends);
+}
 
 SsdChunks::States SsdChunks::states() {
   const int64_t chunks = e_.chunks();

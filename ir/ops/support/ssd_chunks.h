@@ -55,12 +55,16 @@ class SsdChunks {
 
   /// [B, C, H, T R, T R]: what is left at the step of a row of what came in at the step of a column, 0 for later ones.
   ValueId decayBetween() { return between(Way::Forward, 0); }
-  /// y by steps, one product for what came in at steps of the chunk and for the states before it (invalid: there are none). Without the
-  /// step's own share there must be several steps, or states.
-  enum class Own : uint8_t { Counts, IsLeftOut };
-  ValueId read(Own own, ValueId before);
-  /// The other way: what flows back to the scaled x of steps, from dy by steps and from what flows back to the states after chunks.
-  ValueId flowBack(Own own, ValueId dy, ValueId after);
+  /// y by steps, one product for what came in at steps of the chunk and for the states before it (invalid: there are none).
+  ValueId read(ValueId before);
+  /// The share of the states alone.
+  ValueId readStates(ValueId before);
+  /// The other way, what flows back to the scaled x of steps: from dy by steps, and from what flows back to the states after chunks.
+  ValueId flowBack(ValueId dy);
+  ValueId flowBackFromStates(ValueId after);
+  /// [B, C, T, H]: what flows from the steps before each step to it and those after it, within chunks, where `met` [B, C, H, T R, T R] is
+  /// what dy of a row and the scaled x of a column have in common.
+  ValueId overSteps(ValueId met);
 
   /// The states before chunks, invalid where there are none, and those after them: [B, C, G, N, H / G P], the heads of a group side by side
   /// as the steps of x have them, so that one product makes those of all heads.
@@ -79,8 +83,7 @@ class SsdChunks {
   ValueId stateFromGroups(ValueId state);                     ///< back
   ValueId ofChunks(ValueId x, int64_t first, int64_t count);  ///< part of axis 1
   ValueId padded(ValueId x, int64_t axis, int64_t before, int64_t after, double value = 0);
-  ValueId atEnd(ValueId x);     ///< [B, C, 1, ...] as [B, C, T, ...], zeros before
-  ValueId fromNext(ValueId x);  ///< by steps, what is at the next one, 0 at the end of a chunk
+  ValueId fromBefore(ValueId x);  ///< by steps, what is at the one before, 0 at the begin of a chunk
 
  private:
   enum class Way : uint8_t { Forward, Backward };
@@ -101,7 +104,8 @@ class SsdChunks {
   ValueId ofRows(ValueId of_steps);
   ValueId between(Way way, int64_t more);
   ValueId areTogether(int64_t steps, const Shape& shape);
-  ValueId product(Way way, Own own, ValueId steps, ValueId factor, ValueId states);
+  ValueId squaresOfHeads(ValueId of_groups);  ///< [B, C, G, T R, ...] as [B, C, H, T R, ...]
+  ValueId product(Way way, ValueId steps, ValueId factor, ValueId states);
 
   Builder& b_;
   SsdExtents e_;

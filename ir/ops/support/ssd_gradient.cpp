@@ -6,17 +6,13 @@ namespace lockstep::graph {
 
 namespace {
 
-/// A decay below which what crosses a step is less than the rounding of sums over the steps of a chunk.
-constexpr double kNearlyNothing = 0x1p-20;
-
 /// In a chunk, with u = scale x, D as SsdChunks::decayBetween, W_ij = D_ij (c_i b_j), S the state before it and g what flows back to that
 /// after it (Dao and Gu 2024, section 6, differentiated):
 ///   du_j = sum over i of W_ij dy_i + left_j g b_j
 ///   dc_i = sum over heads of (sum over j of D_ij (dy_i u_j) b_j + since_i S^T dy_i), and db with the roles of u, g and dy, S exchanged
 ///   d(log decay)_t = what flows over step t: sum over i >= t > j of dy_i W_ij u_j, and the same with the states at both ends
-/// The last is what step t reads of others, and what flows over step t + 1 less what step t gives to others. What a step reads of itself is
-/// left out of both, so that with decays near 0 they are near 0, too. Where a step's own decay is, what comes from beyond it is taken as 0:
-/// it would be the difference of two large numbers, and their rounding be all that is left of it.
+/// The last is added up from what does flow over step t, and not as the difference of larger sums: with a decay near 0 next to nothing
+/// does.
 ///
 /// What is computed by element is so for the steps that there are, and not for those that fill up the last chunk: their zeros times a NaN
 /// of an earlier step would be a NaN.
@@ -29,15 +25,13 @@ class Backward {
 
   std::vector<ValueId> run() {
     std::vector<ValueId> gradients(kSsdInitial + 1);
-    ValueId all = ownStep(), given;
-    if (e_.chunk > 1 || after_.valid()) {
-      const ValueId others = chunks_.fromSteps(chunks_.flowBack(SsdChunks::Own::IsLeftOut, chunks_.inSteps(dy_), after_));
-      given = b_.mul(overVectors(b_.mul(others, operands_[kSsdX])), operands_[kSsdScale]);
-      all = b_.add(others, all);
-    }
+    if (after_.valid()) back_ = chunks_.fromSteps(chunks_.flowBackFromStates(after_));
+    ValueId all = chunks_.fromSteps(chunks_.flowBack(chunks_.inSteps(dy_)));
+    if (back_.valid()) all = b_.add(all, back_);
+    met_ = b_.make("matmul", {chunks_.byHeads(chunks_.inSteps(dy_)), b_.swapLastAxes(chunks_.byHeads(chunks_.scaled()))});
     gradients[kSsdX] = b_.mul(all, ofHeads(operands_[kSsdScale]));
     gradients[kSsdScale] = overVectors(b_.mul(all, operands_[kSsdX]));
-    gradients[kSsdLogDecay] = chunks_.fromSteps(overSteps(given));
+    gradients[kSsdLogDecay] = chunks_.fromSteps(overSteps());
     ofVectors(gradients[kSsdB], gradients[kSsdC]);
     gradients[kSsdInitial] = to_initial_;
     return gradients;
@@ -72,51 +66,39 @@ class Backward {
     if (flows) after_ = chunks_.ofChunks(b_.make("barrier", {all}), 1 - first, e_.chunks());
   }
 
-  /// What flows from a step to itself, [B, L, H, R, P]: (b_s c_r) dy_r over the ranks r of the step.
-  ValueId ownStep() {
-    const auto ofRanks = [&](ValueId vectors, int64_t r, int64_t s) {
-      return b_.reshape(vectors, Shape{e_.batch, e_.length, e_.groups, r, s, e_.states});
-    };
-    const ValueId met = b_.sum(b_.mul(ofRanks(operands_[kSsdC], e_.rank, 1), ofRanks(operands_[kSsdB], 1, e_.rank)), 5, false);
-    const Shape factors{e_.batch, e_.length, e_.groups, 1, e_.rank, e_.rank, 1};
-    const Shape flowing{e_.batch, e_.length, e_.groups, e_.headsOfGroup(), e_.rank, 1, e_.width};
-    const ValueId shares = b_.mul(b_.reshape(met, factors), b_.reshape(dy_, flowing));
-    return b_.reshape(b_.sum(shares, 4, false), Shape(b_.shapeOf(dy_)));
-  }
-
   /// [B, L, H] as [B, L, H, 1, 1], and [B, L, H, R, P] as its sums [B, L, H].
   ValueId ofHeads(ValueId x) { return b_.reshape(x, Shape{e_.batch, e_.length, e_.heads, 1, 1}); }
   ValueId overVectors(ValueId x) { return b_.make("sum", {x}, {{"axes", std::vector<int64_t>{3, 4}}, {"keep_dims", false}}); }
 
-  /// What flows over each step, [B, C, T, H], from what each gave to later ones (invalid: nothing): what it reads, and what flows over the
-  /// next one without what it gave itself.
-  ValueId overSteps(ValueId given) {
-    const Shape shape{e_.batch, e_.chunks(), e_.chunk, e_.heads};
-    const ValueId zero = b_.constant(0, shape);
-    ValueId read = zero, more = zero;
-    if (e_.chunk > 1 || states_.before.valid()) {
-      const ValueId others = chunks_.fromSteps(chunks_.read(SsdChunks::Own::IsLeftOut, states_.before));
-      read = chunks_.inSteps(overVectors(b_.mul(dy_, others)));
-      more = chunks_.fromNext(read);
+  /// What flows over each step, [B, C, T, H]: within the chunk, from the state before it, to that after it, and from the one to the other.
+  ValueId overSteps() {
+    const auto along = [](bool reverse) { return Attributes{{"axis", int64_t{2}}, {"reverse", reverse}}; };
+    ValueId over = b_.constant(0, Shape{e_.batch, e_.chunks(), e_.chunk, e_.heads});
+    if (e_.chunk > 1) over = b_.add(over, chunks_.overSteps(met_));
+    if (states_.before.valid()) {
+      const ValueId read = overVectors(b_.mul(dy_, chunks_.fromSteps(chunks_.readStates(states_.before))));
+      over = b_.add(over, b_.make("cumsum", {chunks_.inSteps(read)}, along(true)));
     }
-    if (!given.valid()) return read;
     if (after_.valid()) {
-      const ValueId shared = b_.sum(b_.mul(after_, states_.after), 3, false);
-      const ValueId over_end = b_.sum(b_.reshape(shared, Shape{e_.batch, e_.chunks(), 1, e_.heads, e_.width}), 4, false);
-      more = b_.add(more, chunks_.atEnd(over_end));
+      const ValueId given = chunks_.inSteps(b_.mul(overVectors(b_.mul(back_, operands_[kSsdX])), operands_[kSsdScale]));
+      over = b_.add(over, chunks_.fromBefore(b_.make("cumsum", {given}, along(false))));
     }
-    more = b_.sub(more, chunks_.inSteps(given));
-    const ValueId decay = b_.reshape(chunks_.decay(), shape);
-    const ValueId ends = b_.make("less", {decay, b_.constant(kNearlyNothing, shape)});
-    const ValueId factor = b_.make("where", {ends, zero, b_.constant(1, shape)});
-    more = b_.make("where", {ends, zero, more});
-    return b_.add(read, b_.makeAll("linear_recurrence", {factor, more}, {{"axis", int64_t{2}}, {"reverse", true}})[1]);
+    return states_.before.valid() && after_.valid() ? overChunks(over) : over;
+  }
+
+  /// With what flows over whole chunks.
+  ValueId overChunks(ValueId over) {
+    const int64_t first = operands_.size() > kSsdInitial ? 0 : 1, own = e_.chunks() - first;  // without the zeros before the first step
+    if (own == 0) return over;
+    const ValueId kept = b_.mul(chunks_.ofChunks(states_.before, first, own), chunks_.decayOfChunks(first, own));
+    const ValueId shared = b_.sum(b_.mul(chunks_.ofChunks(after_, first, own), kept), 3, false);
+    const ValueId sums = b_.sum(b_.reshape(shared, Shape{e_.batch, own, 1, e_.heads, e_.width}), 4, false);
+    return b_.add(over, b_.broadcastTo(chunks_.padded(sums, 1, first, 0), Shape(b_.shapeOf(over))));
   }
 
   void ofVectors(ValueId& db, ValueId& dc) {
     const Shape split{e_.batch, e_.chunks(), e_.groups, e_.headsOfGroup(), e_.rows(), e_.rows()};
-    const ValueId met = b_.make("matmul", {chunks_.byHeads(chunks_.inSteps(dy_)), b_.swapLastAxes(chunks_.byHeads(chunks_.scaled()))});
-    const ValueId shares = b_.sum(b_.reshape(b_.mul(met, chunks_.decayBetween()), split), 3, false);
+    const ValueId shares = b_.sum(b_.reshape(b_.mul(met_, chunks_.decayBetween()), split), 3, false);
     ValueId to_b = b_.make("matmul", {b_.swapLastAxes(shares), chunks_.output()});
     ValueId to_c = b_.make("matmul", {shares, chunks_.input()});
     if (after_.valid()) {
@@ -134,6 +116,8 @@ class Backward {
   std::span<const ValueId> operands_;
   ValueId dy_;
   SsdChunks::States states_;
+  ValueId back_;   ///< what flows back to the scaled x of steps from the states after chunks, as dy; invalid where nothing does
+  ValueId met_;    ///< what dy of a row and u of a column have in common, [B, C, H, T R, T R]
   ValueId read_;   ///< dy times what is left of the state before the chunk, by groups
   ValueId after_;  ///< what flows back to the states after chunks; invalid where nothing does
   ValueId to_initial_;

@@ -126,6 +126,7 @@ TEST(Mbjs, halves_are_written_to_the_nearest) {
   const auto large = written(70000);
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.diagnostics()[0].code, "mbjs.value");
+  EXPECT_EQ(large.diagnostics()[0].message, "element 0 of 'embedding' is 70000, beyond what f16 holds");
   EXPECT_TRUE(written(INFINITY).ok());
 }
 

@@ -186,6 +186,7 @@ void breakCausalConv(std::vector<Broken>& broken) {
   add("C3", {x, w, f32({4})});
   add("C4", {x, w, bias, f32({2, 4, 3})});
   add("C5", {f32({1 << 10, 1, 1 << 20}), f32({1 << 20, 4}), f32({1 << 20})});
+  add("C6", {x, f32({3, 100000}), bias});
 }
 
 void breakSelectiveScan(std::vector<Broken>& broken) {

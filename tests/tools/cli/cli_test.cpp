@@ -77,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"", 2, "usage.verb"}, Mistake{"trian", 2, "did you mean 'train'?"}, Mistake{"devices --jsn", 2, "did you mean '--json'?"},
         Mistake{"devices extra", 2, "usage.argument"}, Mistake{"train --steps many", 2, "usage."},
         Mistake{"train --steps -1", 2, "usage.steps"}, Mistake{"train sinus", 2, "did you mean 'sine'?"},
-        Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"}, Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
+        Mistake{"train sine --disable-pass fusee", 2, "did you mean 'fuse'?"},
+        Mistake{"train sine --disable-pass template:selective_skan", 2, "did you mean 'template:selective_scan'?"},
+        Mistake{"train sine --memory-limit -1", 2, "--memory-limit"},
         Mistake{"train sine --no-out --device reference --memory-limit 1000", 6, "planBuffers.memory"},
         Mistake{"train sine --no-out --device nonsense", 3, "nonsense"}, Mistake{"opt", 2, "FILE"},
         Mistake{"opt no-such-file.graph", 4, "file.read"}, Mistake{"check", 2, "FILE"}, Mistake{"check no-such.wgsl", 4, "file.read"},
@@ -201,22 +203,41 @@ TEST_F(Cli, golden_case_of_each_status) {
   EXPECT_EQ(run("verify golden " + path + " --device evaluate --filter '('").status, 2);
 }
 
-// What the case means by the attribute is not known, so it must not pass without it.
-TEST_F(Cli, golden_case_with_an_attribute_that_its_op_does_not_have_is_refused) {
+// Choices within a pass have names, too.
+TEST_F(Cli, train_disables_choices_of_passes) {
+  for (const char* name : {"template:selective_scan", "loops", "openExtents"}) {
+    const Outcome outcome = run(fmt::format("train sine --steps 1 --no-out --quiet --device reference --disable-pass {}", name));
+    EXPECT_EQ(outcome.status, 0) << name << ": " << outcome.err;
+  }
+}
+
+// What a case means by more than its op has is not known, so it must not pass without it.
+TEST_F(Cli, golden_case_with_more_than_its_op_has_is_refused) {
   const float one[] = {1, 2};
   const double two[] = {2, 4};
   io::TensorFile golden;
   golden.metadata["scaled"] = R"({"op": "add", "attrs": {"scale": 1}})";
-  golden.tensors["scaled/in/a"] = io::Array::fromFloats({2}, one);
-  golden.tensors["scaled/in/b"] = io::Array::fromFloats({2}, one);
-  golden.tensors["scaled/out/y"] = io::Array::fromDoubles({2}, two);
+  golden.metadata["shifted"] = R"({"op": "add", "attrs": {}})";
+  golden.metadata["gated"] = R"({"op": "selective_scan", "attrs": {"delta_softplus": false, "discretise_B": "euler", "gate": "relu"}})";
+  for (const std::string name : {"scaled", "shifted"}) {
+    golden.tensors[name + "/in/a"] = io::Array::fromFloats({2}, one);
+    golden.tensors[name + "/in/b"] = io::Array::fromFloats({2}, one);
+    golden.tensors[name + "/out/y"] = io::Array::fromDoubles({2}, two);
+  }
+  golden.tensors["shifted/in/shift"] = io::Array::fromFloats({2}, one);
+  for (const char* operand : {"u", "delta", "z", "B", "C"})
+    golden.tensors[fmt::format("gated/in/{}", operand)] = io::Array::fromFloats({1, 1, 2}, one);
+  golden.tensors["gated/in/A"] = io::Array::fromFloats({2, 2}, std::vector<float>(4, -1));
+  golden.tensors["gated/in/D"] = io::Array::fromFloats({2}, one);
+  golden.tensors["gated/out/y"] = io::Array::fromDoubles({1, 1, 2}, two);
   const std::string path = scratch_ / "golden.safetensors";
   ASSERT_TRUE(io::writeSafetensors(path, golden).ok());
   const Outcome outcome = run("verify golden " + path + " --device evaluate");
   EXPECT_NE(outcome.status, 0);
-  EXPECT_NE((outcome.out + outcome.err).find("case 'scaled' of op 'add' has an attribute 'scale', which is not known here"),
-            std::string::npos)
-      << outcome.out << outcome.err;
+  for (const char* part : {"case 'scaled' of op 'add' has an attribute 'scale', which is not known here",
+                           "case 'shifted' of op 'add' has an operand 'shift', which is not known here",
+                           "case 'gated' of op 'selective_scan' has 'relu' as 'gate', wanted one of silu"})
+    EXPECT_NE((outcome.out + outcome.err).find(part), std::string::npos) << part << "\n" << outcome.out << outcome.err;
 }
 
 TEST_F(Cli, every_signal_that_asks_for_the_end_stops_a_run_cleanly) {
