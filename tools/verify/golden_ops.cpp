@@ -68,11 +68,12 @@ class Call {
   }
   /// What the op did not look at would change nothing, and a case that wants something else would pass.
   void refuseUnknown() const {
+    constexpr std::string_view kLeaveOut = "take it out of the file if the results do not depend on it";
     for (const auto& [name, value] : golden_.attributes.items()) {
-      if (!asked_.contains(name)) throwBadCase(fmt::format("has an attribute '{}', which is not known here", name));
+      if (!asked_.contains(name)) throwBadCase(fmt::format("has an attribute '{}', which is not known here", name), kLeaveOut);
     }
     for (const auto& [name, tensor] : operands_) {
-      if (!seen_.contains(name)) throwBadCase(fmt::format("has an operand '{}', which is not known here", name));
+      if (!seen_.contains(name)) throwBadCase(fmt::format("has an operand '{}', which is not known here", name), kLeaveOut);
     }
   }
 
@@ -87,8 +88,9 @@ class Call {
     if (found == nullptr || !std::holds_alternative<T>(*found)) throwBadCase(fmt::format("has no attribute '{}' of the right kind", name));
     return std::get<T>(*found);
   }
-  [[noreturn]] void throwBadCase(const std::string& what) const {
-    const Failure failure = fail("golden.case", fmt::format("case '{}' of op '{}' {}", golden_.name, golden_.op, what));
+  [[noreturn]] void throwBadCase(const std::string& what, std::string_view remedy = {}) const {
+    const Failure failure =
+        fail("golden.case", fmt::format("case '{}' of op '{}' {}", golden_.name, golden_.op, what), {}, std::string(remedy));
     throw Error(failure.diagnostics);
   }
 
