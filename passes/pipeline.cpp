@@ -41,6 +41,7 @@
 #include "passes/graph/split_reductions.h"
 #include "passes/graph/split_scans.h"
 #include "passes/graph/store_operands.h"
+#include "passes/graph/take_norms.h"
 #include "passes/graph/thin_products.h"
 #include "passes/kernel/kernel_pipeline.h"
 #include "passes/plan/order_levels.h"
@@ -134,6 +135,10 @@ const std::array kPasses{
     Pass{{"sortSegments", Stage::Updated, Stage::Updated, "long indices of sums by segments are sorted once", Disabling::LeavesOut},
          [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
          [](const Graph& g, const CompileOptions&) { return sortSegments(g); },
+         kInLoops},
+    Pass{{"takeNorms", Stage::Updated, Stage::Updated, "products with quantised weights normalise their rows", Disabling::LeavesOut},
+         [](const CompileOptions& o) { return o.profile.style == program::ExecutionStyle::Gpu; },
+         [](const Graph& g, const CompileOptions&) -> Result<Graph> { return takeNorms(g); },
          kInLoops},
     Pass{{"decompose", Stage::Updated, Stage::Primitive, "softmax, norms and losses become ordinary ops"},
          nullptr,

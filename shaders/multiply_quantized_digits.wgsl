@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[m, n] = x[m, k] times a weight [n, k] of signed integers of 4 or 8 bits, with a scale per group. A workgroup cuts a row of x into
 // numbers of three digits, base 256, each piece of it times a power of two of its own, and keeps them in workgroup memory; its subgroups
-// multiply rows of the weight by them, as they are, with integer dot products of four bytes. The hooks are replaced by the compiler.
+// multiply rows of the weight by them, as they are, with integer dot products of four bytes. Of rows that are normalised (Zhang and Sennrich
+// 2019), each workgroup sums up the squares while it makes the digits of x times gain; results are divided by the root mean square. The
+// hooks are replaced by the compiler.
 enable subgroups;
 
 override m: u32 = 1;
@@ -15,6 +17,8 @@ override sub_rows: u32 = 1;  // rows of the weight per subgroup
 override subgroups: u32 = 4;
 override rounds: u32 = 1;  // rows that a subgroup takes one after the other, times sub_rows
 override turns: u32 = 1;   // of a subgroup over the pieces whose digits are kept
+override normed: u32 = 0;  // 1: rows are normalised
+override eps: f32 = 0;
 override vector: u32 = 1;  // 4: rows are multiples of it, and are loaded so
 
 override per_word: u32 = 32 / bits;
@@ -31,6 +35,8 @@ override round_rows: u32 = subgroups * sub_rows;
 
 fn load_x(row: u32, i: u32) -> f32 { return 0.0; }
 fn load_x4(row: u32, i: u32) -> vec4<f32> { return vec4<f32>(); }
+fn load_gain(i: u32) -> f32 { return 1.0; }
+fn load_gain4(i: u32) -> vec4<f32> { return vec4<f32>(1.0); }
 fn load_words(row: u32, word: u32) -> u32 { return 0u; }
 fn load_words4(row: u32, word: u32) -> vec4<u32> { return vec4<u32>(); }
 fn load_scale(row: u32, i: u32) -> f32 { return 0.0; }
@@ -39,6 +45,7 @@ fn workgroup_index(id: vec3<u32>) -> u32 { return id.x; }
 
 var<workgroup> digits: array<vec4<u32>, planes * span>;
 var<workgroup> powers: array<u32, span>;  // the upper halves of two factors that make numbers of a piece's digits
+var<workgroup> square_sums: array<f32, select(1, subgroups, normed == 1)>;
 
 // Four elements of x as their bits; past the end they are 0.
 fn quad_of_x(row: u32, i: u32) -> vec4<f32> {
@@ -55,6 +62,25 @@ fn quad_of_x(row: u32, i: u32) -> vec4<f32> {
     }
   }
   return quad;
+}
+// What is multiplied for four elements of x.
+fn gained(quad: vec4<f32>, i: u32) -> vec4<f32> {
+  if (normed == 0) {
+    return quad;
+  }
+  var gain = vec4<f32>();
+  if (vector == 4) {
+    if (i < k) {
+      gain = load_gain4(i);
+    }
+  } else {
+    for (var c = 0u; c < 4; c++) {
+      if (i + c < k) {
+        gain[c] = load_gain(i + c);
+      }
+    }
+  }
+  return quad * gain;
 }
 fn quad_of_words(row: u32, word: u32) -> vec4<u32> {
   var quad = vec4<u32>();
@@ -79,20 +105,26 @@ fn packed(bytes: vec4<u32>) -> u32 {
   return bytes.x | (bytes.y << 8) | (bytes.z << 16) | (bytes.w << 24);
 }
 
-// The digits of what starts with the piece `begin`.
-fn keep_digits(row: u32, begin: u32, lane: u32) {
+// The digits of what starts with the piece `begin`, and the squares of x that the invocation has seen.
+fn keep_digits(row: u32, begin: u32, lane: u32, squares: ptr<function, f32>) {
   for (var begin_octet = 0u; begin_octet < octets; begin_octet += all_lanes) {
     let octet = begin_octet + lane;
     let element = begin * piece + 8 * octet;
-    let low = quad_of_x(row, element);
-    let high = quad_of_x(row, element + 4);
+    let low_x = quad_of_x(row, element);
+    let high_x = quad_of_x(row, element + 4);
+    if (normed == 1 && octet < octets) {
+      *squares += dot(low_x, low_x) + dot(high_x, high_x);
+    }
+    let low = gained(low_x, element);
+    let high = gained(high_x, element + 4);
     var top = max(highest(low), highest(high));
     // The rest of the piece: neighbours have it, or it is read by each invocation.
     for (var apart = 1u; apart < min(lanes, piece / 8); apart *= 2) {
       top = max(top, subgroupShuffleXor(top, apart));
     }
     for (var i = select(0u, piece, lanes > 1); i < piece; i += 4) {
-      top = max(top, highest(quad_of_x(row, (begin + octet / (piece / 8)) * piece + i)));
+      let of_piece = (begin + octet / (piece / 8)) * piece + i;
+      top = max(top, highest(gained(quad_of_x(row, of_piece), of_piece)));
     }
     // The highest of a piece is below 2^(exponent - 126), and becomes a number of 22 bits. What is below 2^-100 has fewer.
     let exponent = max(top >> 23, 26u);
@@ -160,6 +192,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   var scales: array<f32, lane_pieces * sub_rows>;
   load_weight(first_row, 0, of_subgroup, &weight, &scales);
   var sums: array<f32, sub_rows>;
+  var squares = 0.0;
+  var norm = 1.0;
   var slow = 0u;  // a bit per row whose sum is not finite
   for (var step = 0u; step < rounds * row_turns; step++) {
     let begin = step % row_turns * turn;
@@ -168,8 +202,24 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       if (step > 0) {
         workgroupBarrier();
       }
-      keep_digits(row, begin, lane);
+      keep_digits(row, begin, lane, &squares);
+      if (normed == 1 && step < row_turns) {
+        var sum_of_squares = squares;
+        for (var apart = 1u; apart < lanes; apart *= 2) {
+          sum_of_squares += subgroupShuffleXor(sum_of_squares, apart);
+        }
+        if (of_subgroup == 0) {
+          square_sums[lane / lanes] = sum_of_squares;
+        }
+      }
       workgroupBarrier();
+      if (normed == 1) {
+        var total = 0.0;
+        for (var s = 0u; s < subgroups; s++) {
+          total += square_sums[s];
+        }
+        norm = inverseSqrt(total / f32(k) + eps);
+      }
     }
     var next_weight: array<vec4<u32>, lane_pieces * sub_rows>;
     var next_scales: array<f32, lane_pieces * sub_rows>;
@@ -213,7 +263,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
         let finite = (bitcast<u32>(sums[r]) & 0x7fffffff) < 0x7f800000;
         slow |= select(1u, 0u, finite) << (step / row_turns * sub_rows + r);
         if (finite && of_subgroup == r % lanes && first + r < n && flat < m * blocks) {
-          store_out(row, first + r, sums[r]);
+          store_out(row, first + r, sums[r] * norm);
         }
         sums[r] = 0;
       }
@@ -230,9 +280,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
       for (var i = 0u; i < k; i++) {
         let word = quad_of_words(of_row, i / piece * 4)[i / per_word % 4];
         let element = bitcast<i32>(word << (32 - bits - i % per_word * bits)) >> (32 - bits);
-        sum = fma(quad_of_x(row, i / 4 * 4)[i % 4], f32(element) * load_scale(of_row, i / group), sum);
+        sum = fma(gained(quad_of_x(row, i / 4 * 4), i / 4 * 4)[i % 4], f32(element) * load_scale(of_row, i / group), sum);
       }
-      store_out(row, of_row, sum);
+      store_out(row, of_row, sum * norm);
     }
   }
 }

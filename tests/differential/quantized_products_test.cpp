@@ -102,6 +102,7 @@ graph::LeafValues inWords(const QuantizedCase& c, graph::LeafValues leaves) {
 }
 
 const std::vector<std::string> kByDots{"quantized_matmul"};
+constexpr double kNormEps = 1e-5;
 
 /// A GPU with integer dot products, whether the device has them or not.
 detail::Device withDots(const std::string& device, uint32_t units = 0) {
@@ -287,6 +288,65 @@ TEST(Quantized, dots_take_in_what_comes_before) {
     for (const auto& [device, gpu] : gpusWithDots()) {
       const std::vector<double> got = runGraph(gated(c), leaves, {.device = device, .opened = &gpu, .prefer = kByDots}).front().data;
       for (size_t i = 0; i < want.size(); ++i) expectNumber(got[i], want[i], 1e-6 * largest, fmt::format("{} at {}", device, i));
+    }
+  }
+}
+
+/// rms_norm(x, g) times a quantised weight.
+graph::Graph normedProduct(const QuantizedCase& c) {
+  return traced({f32(c.rows, c.k), u32(c.n, parts(c.k, 32 / c.bits)), f32(c.n, parts(c.k, c.group)), f32(c.k)},
+                [&](const std::vector<Tensor>& in) {
+                  return quantized_matmul(rms_norm(in[0], in[3], kNormEps), in[1], in[2], {.bits = c.bits, .group = c.group});
+                });
+}
+
+/// The rows that a norm leaves, in f64.
+std::vector<double> normalised(std::vector<double> x, const std::vector<double>& gain) {
+  const size_t columns = gain.size();
+  for (size_t row = 0; row < x.size(); row += columns) {
+    double square = 0;
+    for (size_t i = 0; i < columns; ++i) square += x[row + i] * x[row + i];
+    for (size_t i = 0; i < columns; ++i) x[row + i] *= gain[i] / std::sqrt(square / static_cast<double>(columns) + kNormEps);
+  }
+  return x;
+}
+
+/// Also of rows whose digits do not all fit into workgroup memory, of rows that are small beside eps, and of one that is not finite.
+TEST(Quantized, dots_normalise_rows) {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.packed_dot = true;
+  options.preferred_templates = kByDots;
+  options.templates = detail::templateSource();
+  EXPECT_EQ(passes::compile(normedProduct({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 1u);
+  options.disabled = {"takeNorms"};
+  EXPECT_EQ(passes::compile(normedProduct({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 2u);
+  for (const QuantizedCase& c :
+       {QuantizedCase{"", 1, 1031, 1024, 32, 4}, QuantizedCase{"", 4, 67, 1000, 128, 4}, QuantizedCase{"", 3, 515, 777, 777, 8},
+        QuantizedCase{"", 2, 19, 14337, 14337, 8}, QuantizedCase{"", 2, 19, 14336, 64, 4}}) {
+    graph::LeafValues plain = leavesOf(c);
+    std::vector<double>& x = plain.at("a").data;
+    for (double& element : x) element *= 100;
+    if (c.rows > 1) {
+      for (int64_t i = 0; i < c.k; ++i) x[static_cast<size_t>(i)] *= 1e-6;
+      x[x.size() - 5] = std::numeric_limits<double>::infinity();
+    }
+    graph::Tensor gain{f32(c.k), {}};
+    for (int64_t i = 0; i < c.k; ++i) gain.data.push_back(static_cast<double>(i % 13) / 4 - 1);
+    graph::LeafValues leaves = inWords(c, plain);
+    leaves.emplace("d", gain);
+    plain.at("a").data = normalised(x, gain.data);
+    const std::vector<double> want = byHand(c, plain);
+    for (const auto& [device, gpu] : gpusWithDots()) {
+      const std::vector<double> got =
+          runGraph(normedProduct(c), leaves, {.device = device, .opened = &gpu, .prefer = kByDots}).front().data;
+      const auto columns = static_cast<size_t>(c.n);
+      for (size_t row = 0; row < want.size(); row += columns) {
+        double largest = 0;
+        for (size_t i = row; i < row + columns; ++i) largest = std::isfinite(want[i]) ? std::max(largest, std::abs(want[i])) : largest;
+        for (size_t i = row; i < row + columns; ++i)
+          expectNumber(got[i], want[i], 2e-6 * largest, fmt::format("{}, {} elements, at {}", device, c.k, i));
+      }
     }
   }
 }

@@ -141,8 +141,8 @@ TEST(DecodePlans, a_token_of_quantised_weights_takes_as_few) {
   }
 }
 
-/// Large ones are integer dot products, which take in what follows them and the gate before them: six levels per layer, and six around
-/// them.
+/// Large ones are integer dot products, which take in norms and gates before them and what follows them: five levels per layer, and five
+/// around them. Without the pass that gives them the norms, each norm before them is a level.
 TEST(DecodePlans, what_is_around_large_quantised_products_takes_no_level) {
   for (const char* format : {"int8", "int4"}) {
     LanguageConfig config = llama(16);
@@ -151,7 +151,10 @@ TEST(DecodePlans, what_is_around_large_quantised_products_takes_no_level) {
     how.profile.packed_dot = true;
     const GeneratorOptions options{.positions = 1024, .chunk = 1, .cache = graph::DType::BF16};
     const passes::Compiled all = passes::compile(detail::withoutCaptures(traced(config, options)), how).orThrow();
-    EXPECT_LE(all.plan.levels, 6u * 16 + 6) << format << "\n" << listOf(all);
+    EXPECT_LE(all.plan.levels, 5u * 16 + 5) << format << "\n" << listOf(all);
+    how.disabled = {"takeNorms"};
+    const passes::Compiled apart = passes::compile(detail::withoutCaptures(traced(config, options)), how).orThrow();
+    EXPECT_EQ(apart.plan.levels, all.plan.levels + 16 + 1) << format;
   }
 }
 

@@ -46,7 +46,9 @@ std::vector<ValueId> decompose(Builder& b, const Node& node, std::span<const Val
   std::vector<int64_t> result = x.extents();
   result.back() = e.n;
   const ValueId weight = b.swapLastAxes(wideWeight(b, e, lowOf(node), operands[1], operands[2]));
-  ValueId product = b.make("matmul", {b.reshape(operands[0], Shape{e.m, e.k}), weight});
+  ValueId rows = operands[0];
+  if (hasNorm(node)) rows = b.make("rms_norm", {rows, operands[3]}, {{"eps", node.attributes.get<double>("eps")}});
+  ValueId product = b.make("matmul", {b.reshape(rows, Shape{e.m, e.k}), weight});
   // The only scale of a row is a factor of its sum.
   if (e.groups() == 1) product = b.mul(product, b.broadcastTo(b.reshape(operands[2], Shape{1, e.n}), Shape{e.m, e.n}));
   return {b.reshape(product, Shape(result))};
@@ -81,7 +83,9 @@ std::vector<OpCase> cases() {
   return cases;
 }
 
-constexpr ConstantList<AttributeDef> withLow() { return {kQuantizedAttributes[0], kQuantizedAttributes[1], kRoundedAttribute}; }
+constexpr ConstantList<AttributeDef> withLow() {
+  return {kQuantizedAttributes[0], kQuantizedAttributes[1], kQuantizedAttributes[2], kRoundedAttribute};
+}
 
 }  // namespace
 
@@ -89,9 +93,10 @@ extern const OpDef kOp;
 constexpr OpDef kOp{
     .name = kName,
     .summary =
-        "x [..., K] times a weight [N, K] of signed integers of 4 or 8 bits in u32 words, with a scale per group of a row: [..., N].",
+        "x [..., K], or rms_norm(x, g), times a weight [N, K] of signed integers of 4 or 8 bits in u32 words, with a scale per group of a "
+        "row: [..., N].",
     .constraints = kQuantizedConstraints,
-    .operands = ConstantList<std::string_view>{"x", "words", "scales"},
+    .operands = kQuantizedOperands,
     .attributes = withLow(),
     .infer = infer,
     .gradient = ByDecomposition{},

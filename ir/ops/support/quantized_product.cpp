@@ -4,10 +4,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "ir/ops/support/attention.h"
+#include "ir/ops/support/row_norm.h"
 
 namespace lockstep::graph {
+
+namespace {
+
+constexpr size_t kNormGain = 3;  // among the operands
+
+Status checkNorm(std::string_view op, const InferContext& c, int64_t k) {
+  const bool has_gain = c.operands.size() > kNormGain, has_eps = c.attributes.find("eps") != nullptr;
+  if (c.operands.size() > kNormGain + 1) return violated(op, "C6", fmt::format("there are {} operands, wanted 3 or 4", c.operands.size()));
+  if (has_gain != has_eps)
+    return violated(op, "C6", fmt::format("there is {} g and {} eps, wanted both or none", has_gain ? "a" : "no", has_eps ? "an" : "no"));
+  if (!has_gain) return Success{};
+  const TensorType& gain = c.operands[kNormGain];
+  if (gain != f32({k})) return violated(op, "C6", fmt::format("g is {}, wanted {}", toString(gain), toString(f32({k}))));
+  return checkEps(op, "C6", c.attributes);
+}
+
+/// The rows that are multiplied: x [m, k], normalised where that is asked for.
+std::vector<double> multipliedRows(const EvaluateContext& c, int64_t k) {
+  std::vector<double> x = c.operands[0]->data;
+  if (!hasNorm(c.node)) return x;
+  const std::vector<double>& gain = c.operands[kNormGain]->data;
+  const double eps = c.node.attributes.get<double>("eps");
+  const auto columns = static_cast<size_t>(k);
+  for (size_t row = 0; row < x.size(); row += columns) {
+    const std::span<double> of_row(&x[row], columns);
+    double square = 0;
+    for (const double element : of_row) square += element * element / static_cast<double>(k);
+    for (size_t i = 0; i < columns; ++i) of_row[i] *= gain[i] / std::sqrt(square + eps);
+  }
+  return x;
+}
+
+}  // namespace
 
 QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attributes& attributes) {
   QuantizedExtents e{.n = words.extent(0), .k = x.extent(x.rank() - 1)};
@@ -18,6 +54,8 @@ QuantizedExtents quantizedExtents(const Shape& x, const Shape& words, const Attr
 }
 
 DType roundedWeight(const QuantizedExtents& e, const Node& node) { return e.groups() == 1 ? DType::F32 : lowOf(node); }
+
+bool hasNorm(const Node& node) { return node.operands.size() > kNormGain; }
 
 bool hasWholePieces(int64_t k, const Attributes& attributes) {
   const auto group = attributes.get<int64_t>("group");
@@ -50,12 +88,14 @@ Result<std::vector<TensorType>> inferQuantizedProduct(std::string_view op, const
   std::vector<int64_t> shape = x.shape.extents();
   shape.back() = e.n;
   LS_CHECK(checkExtents(op, "C5", shape));
+  LS_CHECK(checkNorm(op, c, e.k));
   return std::vector{f32(Shape(shape))};
 }
 
 std::vector<Tensor> evaluateQuantizedProduct(const EvaluateContext& c) {
-  const std::vector<double>&x = c.operands[0]->data, &words = c.operands[1]->data, &scales = c.operands[2]->data;
+  const std::vector<double>&words = c.operands[1]->data, &scales = c.operands[2]->data;
   const QuantizedExtents e = quantizedExtents(c.operands[0]->type.shape, c.operands[1]->type.shape, c.node.attributes);
+  const std::vector<double> x = multipliedRows(c, e.k);
   const auto element = [&](int64_t row, int64_t column) {
     const auto word = static_cast<uint32_t>(words[static_cast<size_t>(row * e.words() + column / e.perWord())]);
     const int64_t high = int64_t{1} << (e.bits - 1);
@@ -87,6 +127,13 @@ std::vector<OpCase> quantizedProductCases() {
                   2e-6,
                   "sums of at most 1100 products"};
   };
+  const auto normed = [](std::string_view name, OpCase one) {
+    const Shape& x = one.operands[0].type.shape;
+    one.name = name;
+    one.operands.push_back({f32({x.extent(x.rank() - 1)}), -2, 2});
+    one.attributes.set("eps", 1e-5);
+    return one;
+  };
   return {make("tiny", {1, 7}, 3, 4, 4),
           make("four_bits", {1, 256}, 65, 4, 32),
           make("four_bits_long", {1, 1100}, 37, 4, 128),
@@ -95,7 +142,10 @@ std::vector<OpCase> quantizedProductCases() {
           make("rows", {2, 3, 64}, 19, 4, 32),
           make("eight_bits_by_row", {1, 515}, 67, 8, 515),
           make("eight_bits", {2, 160}, 33, 8, 32),
-          make("uneven_groups", {1, 100}, 9, 8, 24)};
+          make("uneven_groups", {1, 100}, 9, 8, 24),
+          normed("normalised", make("", {1, 256}, 65, 4, 32)),
+          normed("normalised_long", make("", {1, 1100}, 37, 4, 128)),
+          normed("normalised_rows", make("", {3, 333}, 41, 8, 333))};
 }
 
 }  // namespace lockstep::graph

@@ -172,8 +172,9 @@ void breakQuantized(std::vector<Broken>& broken) {
     broken.push_back({op, "C3", {x, u32({3, 9}), scales}, form(4, 32), {}});
     broken.push_back({op, "C4", {x, words, f32({3, 3})}, form(4, 32), {}});
     broken.push_back({op, "C5", {f32({1 << 16, 8}), u32({1 << 15, 1}), f32({1 << 15, 1})}, form(4, 8), {}});
+    broken.push_back({op, "C6", {x, words, scales, f32({64})}, form(4, 32), {}});
   }
-  broken.push_back({"multiply_quantized", "C6", {x, words, f32({3, 8})}, form(4, 8), {}});
+  broken.push_back({"multiply_quantized", "C7", {x, words, f32({3, 8})}, form(4, 8), {}});
 }
 
 void breakCausalConv(std::vector<Broken>& broken) {
