@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/graph/take_norms.h"
 
-#include <optional>
-
 #include "ir/graph/op_def.h"
 #include "passes/fuse/views.h"
 #include "passes/graph/rewrite.h"

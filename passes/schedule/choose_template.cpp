@@ -6,6 +6,7 @@
 #include <bit>
 #include <optional>
 
+#include "ir/kernel/queries.h"
 #include "passes/cost.h"
 #include "passes/schedule/choosers.h"
 #include "passes/schedule/plan_rounds.h"
@@ -165,8 +166,12 @@ std::optional<PlanChoice> digits(const PlanQuery& q, const TemplateShape& shape,
   const int64_t pieces = divideUp(shape.length, 4), lane_pieces = divideUp(pieces, lanes);
   plan.lane_pieces = std::min(lane_pieces, lanes == 1 ? cost::kDigitLoads : step.lane_pieces);
   plan.turns = divideUp(lane_pieces, plan.lane_pieces);
-  // Three digits of each element, and a word for each piece.
-  const auto bytes = [&] { return std::min(pieces, plan.turns * plan.lane_pieces * lanes) * (3 * piece + 4); };
+  // Three digits of each element, a word for each piece, and a sum of squares for each subgroup.
+  const auto bytes = [&] {
+    const auto words = [](int64_t count) { return static_cast<int64_t>(kernel::workgroupBytes(4 * static_cast<uint64_t>(count))); };
+    const int64_t kept = std::min(pieces, plan.turns * plan.lane_pieces * lanes);
+    return 3 * piece * kept + words(kept) + words(plan.subgroups);
+  };
   while (plan.turns > 1 && bytes() > int64_t{profile.max_workgroup_bytes}) --plan.turns;
   if (lanes > 1) {
     // As many rows as let all workgroups run at once: each makes the digits of x, while only its first words are under way.

@@ -12,6 +12,7 @@
 #include "frontend/train/graph_runner.h"
 #include "frontend/train/templates.h"
 #include "ir/graph/builder.h"
+#include "ir/kernel/queries.h"
 #include "passes/pipeline.h"
 #include "tests/differential/compare.h"
 #include "tests/frontend/tracing.h"
@@ -309,6 +310,30 @@ std::vector<double> normalised(std::vector<double> x, const std::vector<double>&
     for (size_t i = 0; i < columns; ++i) x[row + i] *= gain[i] / std::sqrt(square / static_cast<double>(columns) + kNormEps);
   }
   return x;
+}
+
+/// Of rows around the longest one whose digits all fit: beside them there are factors and sums of squares.
+TEST(Quantized, dots_stay_within_workgroup_memory) {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.packed_dot = true;
+  options.preferred_templates = kByDots;
+  options.templates = detail::templateSource();
+  const auto limit = static_cast<int64_t>(options.profile.max_workgroup_bytes);
+  for (const int bits : {4, 8}) {
+    const int64_t piece = 128 / bits, most = limit / (3 * piece + 4);
+    for (int64_t pieces = most - 4; pieces <= most + 1; ++pieces) {
+      const QuantizedCase c{"", 1, 67, pieces * piece, pieces * piece, bits};
+      const passes::Compiled compiled = passes::compile(normedProduct(c), options).orThrow();
+      for (const program::Kernel& kernel : compiled.program.kernels) {
+        const uint64_t bytes = kernel::workgroupBytes(std::get<kernel::Module>(kernel.code));
+        EXPECT_LE(bytes, static_cast<uint64_t>(limit)) << bits << " bits, " << pieces << " pieces";
+        if (pieces < most - 3) {
+          EXPECT_GT(bytes, static_cast<uint64_t>(limit) * 9 / 10) << "all of them are kept";
+        }
+      }
+    }
+  }
 }
 
 /// Also of rows whose digits do not all fit into workgroup memory, of rows that are small beside eps, and of one that is not finite.
