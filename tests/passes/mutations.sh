@@ -3,6 +3,7 @@
 # Whether the golden texts and the tests of ops bite: one rule after the other is broken, and the test that is named with it must fail.
 # usage: mutations.sh BUILD_FOLDER [PART]    PART: only rows whose file contains it. Builds in BUILD_FOLDER; the sources are put back
 # whatever happens. README.md has the result.
+#        mutations.sh --check                only whether each row names a text that stands once in its file
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build="$1" part="${2:-}"
@@ -60,33 +61,34 @@ mutations=(
   'g:emit,schedule~passes/emit/emit.cpp~b.u32(static_cast<uint32_t>(half * stride))~b.u32(static_cast<uint32_t>(half))'
   'g:emit,schedule~passes/emit/emit_map.cpp~b.make(Op::Lt, {index, b.u32(elements)})~b.make(Op::Le, {index, b.u32(elements)})'
   'g:emit,schedule~passes/emit/emit_rows.cpp~b.u32(static_cast<uint32_t>(rows - 1))~b.u32(static_cast<uint32_t>(rows))'
-  'g:emit,schedule~passes/emit/emit_rows.cpp~kernel::ValueId begin = lanes == 1 ? b.u32(0) : lane;~kernel::ValueId begin = b.u32(0);'
-  'g:emit,schedule~passes/emit/emit_columns.cpp~b.make(Op::And, {valid, b.make(Op::Eq, {lane, b.u32(0)})})~valid'
-  'g:emit,schedule~passes/emit/emit_columns.cpp~b.u32(static_cast<uint32_t>(results - 1))~b.u32(static_cast<uint32_t>(results))'
-  'g:emit,schedule~passes/emit/emit_scan.cpp~b.make(Op::Sub, {u32(space.length - 1), n})~b.make(Op::Sub, {u32(space.length), n})'
-  'g:emit,schedule~passes/emit/emit_scan.cpp~      b.store(sum, identity);
-~'
-  'g:emit,schedule~passes/emit/emit_scan.cpp~b.forRange(first, entry.lane,~b.forRange(first, b.make(Op::Add, {entry.lane, b.u32(1)}),'
-  'g:emit,schedule~passes/emit/emit_scan.cpp~b.make(Op::Min, {left, u32(part)})~left'
+  'g:emit,schedule~passes/emit/emit_rows.cpp~lanes == 1 ? b.u32(0) : lane;
+    forRange(b, begin, b.u32(static_cast<uint32_t>(columns)),~b.u32(0);
+    forRange(b, begin, b.u32(static_cast<uint32_t>(columns)),'
+  'g:emit,schedule~passes/emit/emit_columns.cpp~b_.make(Op::And, {valid_, b_.make(Op::Eq, {lane_, b_.u32(0)})})~valid_'
+  'g:emit,schedule~passes/emit/emit_columns.cpp~b.u32(unsigned32(places - 1))~b.u32(unsigned32(places))'
+  'g:emit,schedule~passes/emit/emit_scan.cpp~b_.make(Op::Sub, {u32(space_.length - 1), n})~b_.make(Op::Sub, {u32(space_.length), n})'
+  'g:emit,schedule~passes/emit/emit_scan.cpp~for (size_t i = 0; i < sums.size(); ++i) b_.store(sums[i], start_[i]);~(void)sums;'
+  'g:emit,schedule~passes/emit/emit_scan.cpp~b_.forRange(first, entry_.lane,~b_.forRange(first, add(entry_.lane, u32(1)),'
+  'g:emit,schedule~passes/emit/emit_scan.cpp~b_.make(Op::Min, {left, u32(part_)})~left'
   'g:emit,schedule~passes/emit/emit_scatter.cpp~b.make(Op::Lt, {mine, u32(segments)})~b.make(Op::Le, {mine, u32(segments)})'
   'g:emit,schedule~passes/emit/emit_scatter.cpp~b.make(Op::And, {left, b.make(Op::Sub, {left, b.u32(1)})})~b.make(Op::Sub, {left, b.u32(1)})'
   'g:emit,schedule~passes/emit/emit_scatter.cpp~b.forRange(add(lane, u32(apart)),~b.forRange(add(lane, u32(2 * apart)),'
   'g:emit,schedule~passes/emit/emit_contract.cpp~{batch, k, n}~{batch, n, k}'
   'g:emit,schedule~passes/emit/body_emitter.cpp~builder_.u32(unsigned32(guard.hi - guard.lo))~builder_.u32(unsigned32(guard.hi))'
-  'g:emit,schedule~passes/emit/body_emitter.cpp~kernel::ValueId index = builder_.make(Op::Rem, {linear, builder_.u32(unsigned32(window_))});~kernel::ValueId index = linear;'
-  'g:emit,schedule~passes/emit/body_emitter.cpp~loaded = builder_.make(Op::Ne, {loaded, builder_.u32(0)});~loaded = builder_.make(Op::Eq, {loaded, builder_.u32(0)});'
+  'g:emit,schedule~passes/emit/body_memory.cpp~kernel::ValueId inside = builder_.make(Op::Rem, {index, per_window});~kernel::ValueId inside = index;'
+  'g:emit,schedule~passes/emit/body_memory.cpp~builder_.make(Op::Ne, {word, builder_.u32(0)})~builder_.make(Op::Eq, {word, builder_.u32(0)})'
   # Dispatches that become one.
-  'g:mergeDispatches~passes/emit/merge_dispatches.cpp~bytes += kernel::workgroupBytes(array.bytes);~bytes += array.bytes;'
+  'g:mergeDispatches~passes/emit/merged_parts.cpp~bytes += kernel::workgroupBytes(array.bytes);~bytes += array.bytes;'
   'g:mergeDispatches~passes/emit/merge_dispatches.cpp~ValueId own = b.make(Op::Sub, {group, b.u32(called.first_group)});~ValueId own = group;'
   'g:mergeDispatches~passes/emit/merge_dispatches.cpp~if (parts.empty() || part.kernel->workgroup_size != parts.front().kernel->workgroup_size)~if (parts.empty())'
-  'g:mergeDispatches~passes/emit/merge_dispatches.cpp~return binding.space == variable.space && binding.range == range && binding.type == variable.type;~return binding.space == variable.space && binding.type == variable.type;'
+  'g:mergeDispatches~passes/emit/merged_parts.h~return binding.space == variable.space && binding.range == range && binding.type == variable.type;~return binding.space == variable.space && binding.type == variable.type;'
   # Buffers.
-  'g:planBuffers~passes/schedule/in_place.cpp~uses_[source.buffer].last == level~uses_[source.buffer].last >= level'
+  'g:planBuffers~passes/schedule/in_place.cpp~lives_[source.buffer.index()].last == level~lives_[source.buffer.index()].last >= level'
   'g:planBuffers~passes/schedule/in_place.cpp~at_level_[{range.buffer, level}] == 1~at_level_[{range.buffer, level}] >= 1'
   'g:planBuffers~passes/schedule/in_place.cpp~if (!fits || taken.contains(input) ||~if (!fits ||'
   'g:planBuffers~passes/schedule/in_place.cpp~program_[source.buffer].type.dtype == program_[target.buffer].type.dtype~true'
   'g:planBuffers~passes/schedule/in_place.cpp~if (!isLinearIdentity(view->map(graph, node), graph.shapeOf(node.results[0]), graph.shapeOf(moved))) return false;~(void)moved;'
-  'g:planBuffers~passes/plan/plan_buffers.cpp~free.take(life.first, life.last, buffer.offset, size);~free.take(life.first, life.first, buffer.offset, size);'
+  'g:planBuffers~passes/plan/plan_buffers.cpp~free.take(life.first, life.last, buffer.offset, taken);~free.take(life.first, life.first, buffer.offset, taken);'
   'g:planBuffers~passes/plan/plan_buffers.cpp~while (taken.contains(number)) ++number;~while (taken.contains(number + 99)) ++number;'
   # Kernel passes.
   'k~passes/kernel/fold_constants.cpp~{Op::Mul, Constant::Zero, Gives::Right}~{Op::Mul, Constant::Zero, Gives::Left}'
@@ -121,11 +123,12 @@ for row in "${mutations[@]}"; do
   IFS='~' read -r -d '' test path text replacement <<<"$row" || true
   replacement="${replacement%$'\n'}"
   [[ "$path" == *"$part"* ]] || continue
+  source="$(cat "$path"; printf x)" source="${source%x}"
+  [[ "$source" == *"$text"* ]] || die "$path does not have: $text"
+  [[ "${source#*"$text"}" != *"$text"* ]] || die "$path has more than once: $text"
+  [[ "$build" != --check ]] || continue
   file="$path"
   cp "$file" "$kept/source"
-  source="$(cat "$file"; printf x)" source="${source%x}"
-  [[ "$source" == *"$text"* ]] || die "$file does not have: $text"
-  [[ "${source#*"$text"}" != *"$text"* ]] || die "$file has more than once: $text"
   printf '%s' "${source%%"$text"*}$replacement${source#*"$text"}" >"$file"
   tried=$((tried + 1))
   only="${test#*:}" test="${test%%:*}" filter='*'
@@ -142,5 +145,6 @@ for row in "${mutations[@]}"; do
   restore
   file=""
 done
+[[ "$build" != --check ]] || exit 0
 ((missed == 0)) || die "$missed of $tried were not found"
 printf 'all %s were found\n' "$tried"
