@@ -31,7 +31,7 @@ std::string goldenName(const std::filesystem::path& path);
 /// The output as a golden records it: a kernel or function that the pass left as it was in the input, both as printed, is one line.
 std::string shortened(const std::string& output, const std::string& input);
 /// Whoever reads a golden should see all of it at once.
-inline constexpr size_t kMostGoldenLines = 80;
+inline constexpr size_t kMostGoldenLines = 96;
 /// Compares a text with the recorded output; LOCKSTEP_UPDATE_GOLDENS=1 writes it instead, unless the test has failed already.
 void expectGolden(const GoldenCase& golden, const std::string& text);
 
