@@ -33,6 +33,9 @@ double secondsSince(Clock::time_point start) { return std::chrono::duration<doub
 
 std::string stepsText(int64_t count) { return count == 1 ? "1 step" : fmt::format("{} steps", count); }
 
+/// Whether the selector leaves open which device it is; who names the CPU knows.
+bool isLeftOpen(const std::string& selector) { return selector.empty() || selector == "auto" || selector == "vulkan"; }
+
 std::string metricsText(const Metrics& metrics) {
   std::string text;
   for (const auto& [name, value] : metrics) text += fmt::format("{}{} {:.4g}", text.empty() ? "" : "  ", name, value);
@@ -279,7 +282,7 @@ class Run {
 
   void introduce(double seconds) {
     say(fmt::format("device {} ({}): {}", facts_.device, facts_.device_name, facts_.device_reason));
-    if (facts_.on_cpu)
+    if (facts_.on_cpu && isLeftOpen(options_.device))
       say(console::painted(stdout, console::Paint::Loud,
                            "NO GPU: this runs on the CPU and is slow; 'lockstep doctor' says what is missing"));
     say(fmt::format("{}: {}, {} parameters, seed {}{}", recipe_.name, stepsText(options_.steps), facts_.parameters, options_.seed,
