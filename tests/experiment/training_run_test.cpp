@@ -139,6 +139,18 @@ TEST_F(TrainingRun, only_a_CPU_that_nobody_asked_for_is_a_notice) {
   EXPECT_FALSE(says("sanitizer"));
 }
 
+TEST_F(TrainingRun, device_that_is_none_is_wrong_at_the_option) {
+  for (const auto& [device, code] :
+       {std::pair("vulkan:99", "device.none"), {"gpu", "device.selector"}, {"sanitizer:x", "sanitize.check"}}) {
+    device_ = device;
+    const auto result = run({});
+    ASSERT_FALSE(result.ok()) << device;
+    EXPECT_EQ(result.diagnostics().front().code, code);
+    EXPECT_EQ(result.diagnostics().front().where.file, "--device");
+    EXPECT_EQ(result.diagnostics().front().where.line, 0u);
+  }
+}
+
 TEST_F(TrainingRun, quiet_run_prints_its_last_lines_only) {
   ASSERT_TRUE(run({.quiet = true}).ok());
   EXPECT_EQ(linesOf(output_).size(), 2u) << output_;
