@@ -38,7 +38,7 @@ constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{
 
 constexpr std::string_view kSliding = "sliding_attention", kFull = "full_attention";
 constexpr std::array kLayerTypes{kFull, kSliding};
-constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kMostElements = int64_t{1} << 32;
+constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kTooManyElements = int64_t{1} << 32;
 
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
@@ -101,8 +101,9 @@ class ConfigBuilder {
                                      {"the feed-forward part", static_cast<double>(made_.feed_forward.hidden)},
                                      {"the positions", static_cast<double>(made_.learned_positions)},
                                      {"the mixer", 2 * inner + 2 * static_cast<double>(made_.mixer.groups * made_.mixer.states)}}) {
-      if (rows * width > static_cast<double>(kMostElements))
-        return reader_.wrong(fmt::format("a matrix of {} has {} by {} elements, which is more than 2^32", what, rows, width),
+      // As of parameters, which know nothing of this file.
+      if (rows * width >= static_cast<double>(kTooManyElements))
+        return reader_.wrong(fmt::format("a matrix of {} has {} by {} elements, wanted fewer than 2^32", what, rows, width),
                              "compare the sizes with the shapes of the weights; no device holds such a matrix");
     }
     return Success{};
