@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
@@ -32,6 +33,15 @@ using console::formatDuration;
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::string stepsText(int64_t count) { return count == 1 ? "1 step" : fmt::format("{} steps", count); }
+
+/// Whether the selector leaves open which device it is; who names the CPU knows.
+bool isLeftOpen(const std::string& selector) { return selector.empty() || selector == "auto" || selector == "vulkan"; }
+
+/// Whether no device is what was asked for, or a selector has a part that is none.
+bool isOfSelector(const Error& error) {
+  constexpr std::array<std::string_view, 3> kParts{"device.fault", "device.perturb", "sanitize.check"};
+  return error.exitCode() == ExitCode::NoDevice || std::ranges::find(kParts, error.code()) != kParts.end();
+}
 
 std::string metricsText(const Metrics& metrics) {
   std::string text;
@@ -60,7 +70,7 @@ class Run {
     LS_CHECK(checkRecipe());
     LS_CHECK(checkSave());
     const Clock::time_point compile_start = Clock::now();
-    experiment_ = recipe_.make(options_);
+    LS_TRY(experiment_, make());
     if (folder_) LS_CHECK(open());
     facts_ = trainer().facts();
     introduce(secondsSince(compile_start));
@@ -86,6 +96,18 @@ class Run {
             .from = options_.from,
             .device = options_.device,
             .precision = std::string(toString(options_.precision.dtype))};
+  }
+
+  /// Without a device the line of the sample that asks for one is no place to look at, but the option is.
+  [[nodiscard]] Result<std::unique_ptr<Experiment>> make() const {
+    try {
+      return recipe_.make(options_);
+    } catch (const Error& error) {
+      if (!isOfSelector(error)) throw;
+      Failure failure{.diagnostics = error.diagnostics(), .exit_code = error.exitCode()};
+      failure.diagnostics.front().where = {.file = "--device"};
+      return failure;
+    }
   }
 
   [[nodiscard]] Status checkRecipe() const {
@@ -279,7 +301,7 @@ class Run {
 
   void introduce(double seconds) {
     say(fmt::format("device {} ({}): {}", facts_.device, facts_.device_name, facts_.device_reason));
-    if (facts_.on_cpu)
+    if (facts_.on_cpu && isLeftOpen(options_.device))
       say(console::painted(stdout, console::Paint::Loud,
                            "NO GPU: this runs on the CPU and is slow; 'lockstep doctor' says what is missing"));
     say(fmt::format("{}: {}, {} parameters, seed {}{}", recipe_.name, stepsText(options_.steps), facts_.parameters, options_.seed,

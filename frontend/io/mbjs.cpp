@@ -75,15 +75,37 @@ void solveMamba2(Counts counts, Extents& e) {
 }
 void solveAttention(Counts, Extents&) {}
 
+/// A tensor whose extents make shapes that no layer has; empty where all is well.
+struct Misfit {
+  std::string_view tensor;
+  std::string what;
+};
+Misfit misfitOfInner(std::string_view tensor, const Extents& e) {
+  if (e[Inner] % e[Width] == 0) return {};
+  return {tensor, fmt::format("and {} channels are not a multiple of the width {}", e[Inner], e[Width])};
+}
+Misfit misfitOfMamba1(const Extents& e) { return misfitOfInner("D_vec", e); }
+/// `parts`: the least that b and c take together.
+Misfit misfitOfMamba2(const Extents& e, uint64_t parts) {
+  if (Misfit inner = misfitOfInner("normWeight", e); !inner.what.empty()) return inner;
+  if (e[Inner] % e[Heads] != 0) return {"A_log", fmt::format("and {} channels cannot be split into {} heads", e[Inner], e[Heads])};
+  if (e[Mixed] > e[Inner] && (e[Mixed] - e[Inner]) % parts == 0) return {};
+  return {"bConv", fmt::format("not {} channels and a multiple of {} for b and c", e[Inner], parts)};
+}
+Misfit misfitOfReal(const Extents& e) { return misfitOfMamba2(e, 2); }
+Misfit misfitOfComplex(const Extents& e) { return misfitOfMamba2(e, 4); }
+Misfit misfitOfAttention(const Extents&) { return {}; }
+
 struct Kind {
   std::string_view name;
   std::span<const TensorRow> rows;
   void (*solve)(Counts counts, Extents& extents);
+  Misfit (*misfit)(const Extents& extents);
 };
-constexpr std::array<Kind, 4> kKinds{{{"mamba1", kMamba1Rows, solveMamba1},
-                                      {"mamba2", kMamba2Rows, solveMamba2},
-                                      {"mamba3", kMamba3Rows, solveMamba2},
-                                      {"attention", kAttentionRows, solveAttention}}};
+constexpr std::array<Kind, 4> kKinds{{{"mamba1", kMamba1Rows, solveMamba1, misfitOfMamba1},
+                                      {"mamba2", kMamba2Rows, solveMamba2, misfitOfReal},
+                                      {"mamba3", kMamba3Rows, solveMamba2, misfitOfComplex},
+                                      {"attention", kAttentionRows, solveAttention, misfitOfAttention}}};
 const Kind& kindOf(MbjsLayer layer) { return kKinds[static_cast<size_t>(layer)]; }
 
 Extents extentsOf(const Kind& kind, Counts counts, uint64_t width) {
@@ -156,9 +178,16 @@ class Layout {
       }
       add(index, row, e);
     }
+    LS_CHECK(fitsAModel(index, kind, e));
     if (layers_[index] != MbjsLayer::Attention || !fits(rest(), kFeedForwardRows, e)) return Success{};
     for (const TensorRow& row : kFeedForwardRows) add(index, row, e);
     return Success{};
+  }
+  [[nodiscard]] Status fitsAModel(size_t index, const Kind& kind, const Extents& e) const {
+    const Misfit misfit = kind.misfit(e);
+    if (misfit.what.empty()) return Success{};
+    const auto row = std::ranges::find(kind.rows, misfit.tensor, &TensorRow::name);
+    return wrongShape(fmt::format("layers.{}.{}", index, misfit.tensor), e[row->first] * e[row->second], misfit.what);
   }
   void add(size_t index, const TensorRow& row, const Extents& e) {
     Tensor tensor{fmt::format("layers.{}.{}", index, row.name), {signedOf(e[row.first])}};

@@ -59,8 +59,7 @@ Result<ConfigReader> ConfigReader::of(const text::JsonValue& value, std::string 
   reader.file_ = std::move(file);
   reader.place_ = std::move(place);
   reader.object_ = value.object();
-  if (reader.object_ == nullptr)
-    return reader.wrong(fmt::format("{} is {}, wanted an object", reader.place_.empty() ? "the file" : reader.place_, value.kind()));
+  if (reader.object_ == nullptr) return reader.wrongKind(reader.place_.empty() ? "the file" : reader.place_, value, "an object");
   return reader;
 }
 
@@ -74,11 +73,12 @@ Result<int64_t> ConfigReader::integer(std::string_view key, int64_t if_missing, 
   const text::JsonValue* value = find(key);
   if (value == nullptr) return if_missing;
   if (value->isNull() && if_null) return *if_null;
-  if (value->integer() == nullptr) return wrong(fmt::format("{} is {}, wanted a whole number", placeOf(key), value->kind()));
+  if (value->integer() == nullptr) return wrongKind(placeOf(key), *value, "a whole number");
   // Far above any size, and sums of products of two of them still fit.
   constexpr int64_t kMost = int64_t{1} << 24;
   if (*value->integer() < 0 || *value->integer() > kMost)
-    return wrong(fmt::format("{} is {}, wanted 0 to {}", placeOf(key), *value->integer(), kMost));
+    return wrong(fmt::format("{} is {}, wanted 0 to {}", placeOf(key), *value->integer(), kMost),
+                 "no model has more of anything; take the number from the config.json that was published with the weights");
   return *value->integer();
 }
 
@@ -87,7 +87,7 @@ Result<double> ConfigReader::number(std::string_view key, double if_missing, std
   if (value == nullptr) return if_missing;
   if (value->isNull() && if_null) return *if_null;
   const std::optional<double> number = numberOf(*value);
-  if (!number) return wrong(fmt::format("{} is {}, wanted a number", placeOf(key), value->kind()));
+  if (!number) return wrongKind(placeOf(key), *value, "a number");
   return *number;
 }
 
@@ -95,14 +95,14 @@ Result<bool> ConfigReader::boolean(std::string_view key, bool if_missing) {
   const text::JsonValue* value = find(key);
   if (value == nullptr) return if_missing;
   if (value->isNull()) return false;
-  if (value->boolean() == nullptr) return wrong(fmt::format("{} is {}, wanted true or false", placeOf(key), value->kind()));
+  if (value->boolean() == nullptr) return wrongKind(placeOf(key), *value, "true or false");
   return *value->boolean();
 }
 
 Result<std::string> ConfigReader::text(std::string_view key, std::string_view if_missing) {
   const text::JsonValue* value = find(key);
   if (value == nullptr) return std::string(if_missing);
-  if (value->string() == nullptr) return wrong(fmt::format("{} is {}, wanted a text", placeOf(key), value->kind()));
+  if (value->string() == nullptr) return wrongKind(placeOf(key), *value, "a text");
   return *value->string();
 }
 
@@ -113,7 +113,8 @@ Result<std::vector<int32_t>> ConfigReader::integers(std::string_view key) {
   const text::JsonArray one{*value};
   for (const text::JsonValue& element : value->array() != nullptr ? *value->array() : one) {
     if (element.integer() == nullptr || *element.integer() < 0 || *element.integer() > INT32_MAX)
-      return wrong(fmt::format("{} is not an id, or a list of ids", placeOf(key)));
+      return wrong(fmt::format("{} is not an id, or a list of ids", placeOf(key)),
+                   fmt::format("write whole numbers from 0 to {}, as in 2 or [2, 3]; tokenizer.json has the ids of tokens", INT32_MAX));
     numbers.push_back(static_cast<int32_t>(*element.integer()));
   }
   return numbers;
@@ -123,10 +124,10 @@ Result<std::vector<double>> ConfigReader::numbers(std::string_view key) {
   const text::JsonValue* value = find(key);
   std::vector<double> list;
   if (value == nullptr || value->isNull()) return list;
-  if (value->array() == nullptr) return wrong(fmt::format("{} is {}, wanted an array", placeOf(key), value->kind()));
+  if (value->array() == nullptr) return wrongKind(placeOf(key), *value, "an array");
   for (const text::JsonValue& element : *value->array()) {
     const std::optional<double> number = numberOf(element);
-    if (!number) return wrong(fmt::format("{} has {}, wanted numbers", placeOf(key), element.kind()));
+    if (!number) return wrongKind("an element of " + placeOf(key), element, "a number");
     list.push_back(*number);
   }
   return list;
@@ -136,9 +137,9 @@ Result<std::vector<std::string>> ConfigReader::texts(std::string_view key) {
   const text::JsonValue* value = find(key);
   std::vector<std::string> list;
   if (value == nullptr || value->isNull()) return list;
-  if (value->array() == nullptr) return wrong(fmt::format("{} is {}, wanted an array", placeOf(key), value->kind()));
+  if (value->array() == nullptr) return wrongKind(placeOf(key), *value, "an array");
   for (const text::JsonValue& element : *value->array()) {
-    if (element.string() == nullptr) return wrong(fmt::format("{} has {}, wanted texts", placeOf(key), element.kind()));
+    if (element.string() == nullptr) return wrongKind("an element of " + placeOf(key), element, "a text");
     list.push_back(*element.string());
   }
   return list;
@@ -158,6 +159,11 @@ Status ConfigReader::onlyThese() const {
 
 Failure ConfigReader::wrong(const std::string& message, const std::string& remedy) const {
   return fail("language_config.value", message, {.file = file_}, remedy);
+}
+
+Failure ConfigReader::wrongKind(const std::string& place, const text::JsonValue& value, std::string_view wanted) const {
+  return wrong(fmt::format("{} is {}, wanted {}", place, value.kind(), wanted),
+               fmt::format("write {} there, as in the file that was published with the model", wanted));
 }
 
 std::string ConfigReader::placeOf(std::string_view key) const {

@@ -40,11 +40,13 @@ class ConfigReader {
   /// "language_config.key" for a key that nobody asked for.
   [[nodiscard]] Status onlyThese() const;
 
-  [[nodiscard]] Failure wrong(const std::string& message, const std::string& remedy = {}) const;
+  [[nodiscard]] Failure wrong(const std::string& message, const std::string& remedy) const;
   [[nodiscard]] std::string placeOf(std::string_view key) const;
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
+  [[nodiscard]] Failure wrongKind(const std::string& place, const text::JsonValue& value, std::string_view wanted) const;
+
   const text::JsonObject* object_ = nullptr;
   std::string file_, place_;
   std::set<std::string, std::less<>> asked_;

@@ -36,7 +36,9 @@ struct TypeName {
 constexpr std::array kTypes{TypeName{"float32", io::ElementType::F32}, TypeName{"float16", io::ElementType::F16},
                             TypeName{"bfloat16", io::ElementType::BF16}};
 
-constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kMostElements = int64_t{1} << 32;
+constexpr std::string_view kSliding = "sliding_attention", kFull = "full_attention";
+constexpr std::array kLayerTypes{kFull, kSliding};
+constexpr int64_t kMostLayers = 10000, kMostRates = int64_t{1} << 28, kTooManyElements = int64_t{1} << 32;
 
 /// Reads the keys of one file into a config, as the row of the family says.
 class ConfigBuilder {
@@ -52,10 +54,14 @@ class ConfigBuilder {
     LS_TRY(made_.vocabulary, positive("vocab_size", family_.sizes.vocabulary));
     LS_TRY(made_.width, positive(family_.keys.width, family_.sizes.width));
     LS_TRY(const int64_t layers, positive(family_.keys.layers, family_.sizes.layers));
-    if (layers > kMostLayers) return reader_.wrong(fmt::format("{} is {}, wanted at most {}", family_.keys.layers, layers, kMostLayers));
+    if (layers > kMostLayers)
+      return reader_.wrong(fmt::format("{} is {}, wanted at most {}", family_.keys.layers, layers, kMostLayers),
+                           "write as many as the weights have");
     made_.layers.assign(static_cast<size_t>(layers), LayerConfig{.kind = family_.kind});
     LS_TRY(made_.norm.eps, amount(family_.keys.eps, family_.sizes.eps));
-    if (made_.norm.eps == 0) return reader_.wrong(fmt::format("{} is 0, wanted a positive number", family_.keys.eps));
+    if (made_.norm.eps == 0)
+      return reader_.wrong(fmt::format("{} is 0, wanted a positive number", family_.keys.eps),
+                           fmt::format("models of this family mostly have {}", family_.sizes.eps));
     LS_TRY(made_.tied_head, reader_.boolean("tie_word_embeddings", family_.tied));
     LS_TRY(made_.end_tokens, reader_.integers("eos_token_id"));
     if (reader_.find("eos_token_id") == nullptr && family_.end_token >= 0) made_.end_tokens = {family_.end_token};
@@ -71,7 +77,7 @@ class ConfigBuilder {
  private:
   Result<int64_t> positive(std::string_view key, int64_t if_missing, std::optional<int64_t> if_null = {}) {
     LS_TRY(const int64_t value, reader_.integer(key, if_missing, if_null));
-    if (value < 1) return reader_.wrong(fmt::format("{} is {}, wanted at least 1", key, value));
+    if (value < 1) return reader_.wrong(fmt::format("{} is {}, wanted at least 1", key, value), "write the size that the weights have");
     return value;
   }
 
@@ -79,7 +85,8 @@ class ConfigBuilder {
   Result<double> amount(std::string_view key, double if_missing, std::optional<double> if_null = {}) {
     LS_TRY(const double value, reader_.number(key, if_missing, if_null));
     if (!(value >= 0 && std::isfinite(value)))
-      return reader_.wrong(fmt::format("{} is {}, wanted a number that is not negative", key, value));
+      return reader_.wrong(fmt::format("{} is {}, wanted a number that is not negative", key, value),
+                           fmt::format("write a finite number; without the key it is {}", if_missing));
     return value;
   }
 
@@ -94,8 +101,10 @@ class ConfigBuilder {
                                      {"the feed-forward part", static_cast<double>(made_.feed_forward.hidden)},
                                      {"the positions", static_cast<double>(made_.learned_positions)},
                                      {"the mixer", 2 * inner + 2 * static_cast<double>(made_.mixer.groups * made_.mixer.states)}}) {
-      if (rows * width > static_cast<double>(kMostElements))
-        return reader_.wrong(fmt::format("a matrix of {} has {} by {} elements, which is more than 2^32", what, rows, width));
+      // As of parameters, which know nothing of this file.
+      if (rows * width >= static_cast<double>(kTooManyElements))
+        return reader_.wrong(fmt::format("a matrix of {} has {} by {} elements, wanted fewer than 2^32", what, rows, width),
+                             "compare the sizes with the shapes of the weights; no device holds such a matrix");
     }
     return Success{};
   }
@@ -110,7 +119,8 @@ class ConfigBuilder {
     };
     if (std::visit(same, fixed.value)) return Success{};
     const std::string wanted = std::visit([](const auto& one) { return fmt::format("{}", one); }, fixed.value);
-    return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type));
+    return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type),
+                         "take a model without it; with another value written here, the weights would compute something else");
   }
 
   Status readType() {
@@ -182,7 +192,9 @@ class ConfigBuilder {
     if (family_.query_scalar > 0) {
       LS_TRY(scalar, amount("query_pre_attn_scalar", family_.query_scalar));
     }
-    if (scalar == 0) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
+    if (scalar == 0)
+      return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar),
+                           fmt::format("without the key it is {}; scores are divided by its root", family_.query_scalar));
     attention.scale = 1 / std::sqrt(scalar);
     LS_CHECK(readScales());
     if (family_.has_caps) {
@@ -259,7 +271,8 @@ class ConfigBuilder {
     const text::JsonValue* list = reader_.find("no_rope_layers");
     const bool has_list = list != nullptr && !list->isNull();
     if (has_list && listed.size() < made_.layers.size())
-      return reader_.wrong(fmt::format("no_rope_layers has {} numbers for {} layers", listed.size(), made_.layers.size()));
+      return reader_.wrong(fmt::format("no_rope_layers has {} numbers for {} layers", listed.size(), made_.layers.size()),
+                           "write a 1 for each layer with rotary positions and a 0 for each without, or leave the key out");
     for (size_t i = 0; i < made_.layers.size(); ++i)
       made_.layers[i].turns = has_list ? listed[i] != 0 : static_cast<int64_t>(i + 1) % interval != 0;
     return Success{};
@@ -290,14 +303,15 @@ class ConfigBuilder {
       LS_TRY(types, reader_.texts("layer_types"));
     }
     if (!types.empty() && types.size() != made_.layers.size())
-      return reader_.wrong(fmt::format("layer_types has {} texts for {} layers", types.size(), made_.layers.size()));
+      return reader_.wrong(fmt::format("layer_types has {} texts for {} layers", types.size(), made_.layers.size()),
+                           fmt::format("write a type for each of the {}, or leave layer_types out", family_.keys.layers));
     for (size_t i = 0; i < made_.layers.size(); ++i) {
       bool slides = static_cast<int64_t>(i) >= first && (period == 0 || static_cast<int64_t>(i + 1) % period != 0);
       if (family_.windows == Windows::WithoutRope) slides = !made_.layers[i].turns;
       if (!types.empty()) {
-        slides = types[i] == "sliding_attention";
-        if (!slides && types[i] != "full_attention")
-          return reader_.wrong(fmt::format("layer {} is of type '{}', wanted full_attention or sliding_attention", i, types[i]));
+        slides = types[i] == kSliding;
+        if (!slides && types[i] != kFull)
+          return reader_.wrong(fmt::format("layer {} is of type '{}' in layer_types", i, types[i]), suggest(types[i], kLayerTypes));
       }
       made_.layers[i].window = slides ? window : 0;
     }
@@ -314,14 +328,19 @@ class ConfigBuilder {
     LS_TRY(mixer.conv_bias, reader_.boolean("use_conv_bias", true));
     LS_TRY(const std::string activation, reader_.text("hidden_act", "silu"));
     if (activation != "silu" && activation != "swish")
-      return reader_.wrong(fmt::format("hidden_act is '{}', and nothing but silu is supported for {}", activation, family_.model_type));
+      return reader_.wrong(fmt::format("hidden_act is '{}', and nothing but silu is supported for {}", activation, family_.model_type),
+                           "take a model with silu, which is what published ones have");
     const int64_t inner = mixer.expand * made_.width;
     LS_TRY(const int64_t said, reader_.integer("intermediate_size", inner, inner));
-    if (said != inner) return reader_.wrong(fmt::format("intermediate_size is {}, but expand times hidden_size is {}", said, inner));
+    if (said != inner)
+      return reader_.wrong(fmt::format("intermediate_size is {}, but expand times hidden_size is {}", said, inner),
+                           "leave it out, or make the three agree with the shapes of the weights");
     // Rates begin as a list of numbers, which is made before any file of weights is read.
     if (mixer.states > kMostRates / inner / std::ssize(made_.layers))
-      return reader_.wrong(fmt::format("state_size is {} for {} channels in {} layers", mixer.states, inner, made_.layers.size()));
-    if (mixer.conv < 2) return reader_.wrong("conv_kernel is 1, wanted two taps or more");
+      return reader_.wrong(
+          fmt::format("state_size is {} for {} channels in {} layers", mixer.states, inner, made_.layers.size()),
+          fmt::format("the product of the three is at most {}; compare the sizes with the shapes of the weights", kMostRates));
+    if (mixer.conv < 2) return reader_.wrong("conv_kernel is 1, wanted two taps or more", "published models have 4");
     if (family_.kind == LayerKind::Mamba1) return readStepRank();
     LS_TRY(const int64_t heads, positive("num_heads", sizes.heads));
     LS_TRY(mixer.head_width, positive("head_dim", sizes.head_width));

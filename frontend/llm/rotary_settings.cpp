@@ -132,7 +132,8 @@ Status scaleAs(const std::string& type, ConfigReader& scaling, const RotaryDefau
   if (type == "linear") {
     LS_TRY(const double factor, scaling.number("factor", 1));
     if (!(factor > 0 && std::isfinite(factor)))
-      return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("factor"), factor));
+      return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("factor"), factor),
+                           "it says how many times longer than in training a text may be; 1 changes nothing");
     rotary.frequencies = rotary.radians();
     for (double& frequency : rotary.frequencies) frequency /= factor;
     return Success{};
@@ -149,7 +150,8 @@ Status scale(ConfigReader& scaling, const RotaryDefaults& defaults, Scaled& scal
   LS_CHECK(scaleAs(type, scaling, defaults, scaled));
   const RotaryConfig& rotary = scaled.rotary;
   if (!isPositive(rotary.amplitude * rotary.amplitude))
-    return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("attention_factor"), rotary.amplitude));
+    return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("attention_factor"), rotary.amplitude),
+                         "leave it out: it then follows from the factor");
   return Success{};
 }
 
@@ -206,7 +208,9 @@ Result<std::vector<Scaled>> readAll(ConfigReader& reader, const RotaryDefaults& 
       }
       return made;
     }
-    if (!has_local) return reader.wrong("rope_parameters has types of layers, and the family has one table for all");
+    if (!has_local)
+      return reader.wrong("rope_parameters has types of layers, and the family has one table for all",
+                          "put the keys of full_attention directly into rope_parameters");
     LS_TRY(ConfigReader types, ConfigReader::of(*parameters, reader.file(), "rope_parameters"));
     LS_TRY(made[0], readType(types, "full_attention", settings, defaults));
     LS_TRY(made[1], readType(types, "sliding_attention", local, defaults));

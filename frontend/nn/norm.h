@@ -36,6 +36,7 @@ class RMSNorm : public Module {
  public:
   RMSNorm(Module& parent, std::string name, int64_t width, RMSNormOptions options = {}, Where where = Where::current());
   Tensor operator()(Tensor x, Where where = Where::current()) const;
+  [[nodiscard]] bool around_one() const { return around_one_; }
 
   Parameter g;
 

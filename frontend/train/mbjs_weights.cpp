@@ -143,7 +143,7 @@ class Pairing {
       if (const auto* attention = dynamic_cast<const nn::MultiHeadAttention*>(one.mixer)) add(*attention, one);
     }
     prefix_.clear();
-    same(parts_.norm->g, "final_norm");
+    gain(*parts_.norm, "final_norm");
     std::set<const Parameter*> known;
     for (const Pair& pair : pairs) known.insert(pair.ours);
     std::vector<std::string> others;
@@ -173,7 +173,7 @@ class Pairing {
     same(m.A_log, "A_log");
     same(m.D, "D_vec");
     linear(m.out_proj, "wOutProj", "bOutProj");
-    same(norm.g, "normWeight");
+    gain(norm, "normWeight");
   }
   void add(const nn::Mamba2& m, const nn::RMSNorm& norm) {
     linear(m.in_proj, "wInProj", {});
@@ -183,8 +183,8 @@ class Pairing {
     same(m.dt_bias, "dt_bias");
     same(m.D, "D_vec");
     linear(m.out_proj, "wOutProj", {});
-    same(m.norm.g, "normWeight");
-    same(norm.g, "preNormWeight");
+    gain(m.norm, "normWeight");
+    gain(norm, "preNormWeight");
   }
   void add(const nn::MultiHeadAttention& m, const Parts::Layer& layer) {
     int64_t rows = 0, first = 0;
@@ -194,7 +194,7 @@ class Pairing {
       first += one->W.type().shape.extent(1);
     }
     linear(m.o, "wO", "bO");
-    same(layer.norm->g, "normWeight");
+    gain(*layer.norm, "normWeight");
     if (layer.mlp == nullptr) return;
     linear(layer.mlp->up, "wFfn1", "bFfn1");
     linear(layer.mlp->down, "wFfn2", "bFfn2");
@@ -202,6 +202,13 @@ class Pairing {
 
   void same(const Parameter& parameter, std::string_view name) {
     pairs.push_back({&parameter, prefix_ + std::string(name), parameter.type().shape.extents()});
+  }
+  /// A gain around one would lose digits on its way, as 1 + g does not have all those of g.
+  void gain(const nn::RMSNorm& norm, std::string_view name) {
+    if (norm.around_one())
+      refuseModel(fmt::format("'{}' has its gain around one, and MBJS files have gains themselves", norm.path()),
+                  "make the norm without .around_one");
+    same(norm.g, name);
   }
   void turned(const Parameter& matrix, std::string_view name) {
     const graph::Shape& shape = matrix.type().shape;

@@ -22,11 +22,12 @@ namespace lockstep {
 //   attention nn::MultiHeadAttention {.causal = true}; the feed-forward part is an nn::FeedForward beside it   h = x + mixer(norm(x)),
 //             {.activation = Activation::Silu}, which has no norm of its own                                   then h + mlp(h)
 //
-// Norms have .eps = 1e-6. Biases may be left out where the file has zeros. A mamba3 of a file is a complex state-space model with fixed
-// eigenvalues, not what nn::Mamba3 computes, which is the published one. Of its b and c, the two parts of a number are neighbours.
+// Norms have .eps = 1e-6 and not .around_one. Biases may be left out where the file has zeros. A mamba3 of a file is a complex state-space
+// model with fixed eigenvalues, not what nn::Mamba3 computes, which is the published one. Of its b and c, the two parts of a number are
+// neighbours.
 //
-// Errors "mbjs.model" for a model of other parts, or of other layers than the file; "mbjs.shape" for extents that differ, "mbjs.bias" for
-// numbers other than 0 that the other side has no place for, "parameters.missing" for a parameter without values.
+// Errors "mbjs.model" for a model of other parts, of other layers than the file or with a gain around one; "mbjs.shape" for extents that
+// differ, "mbjs.bias" for numbers other than 0 that the other side has no place for, "parameters.missing" for a parameter without values.
 
 /// The values of all parameters of the model, by name.
 ParameterValues readMbjsWeights(const Module& model, const io::MbjsFile& file);

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "ir/graph/op_def.h"
+#include "passes/fuse/views.h"
 
 namespace lockstep::passes {
 
@@ -70,16 +73,60 @@ Span spanOf(const Program& program, const Range& range) {
   return {buffer.arena, buffer.offset + range.offset, buffer.offset + range.offset + range.size};
 }
 
-uint64_t bytesOf(const Program& program, const Command& command) {
-  std::vector<Span> spans;
-  for (const Range& range : accesses(command)) spans.push_back(spanOf(program, range));
-  std::ranges::sort(spans);
+/// How many elements of operand `i` a body reads for so many elements of the node's result. What an index selects is read alone, and what
+/// is computed element by element only where it counts.
+uint64_t elementsRead(const graph::Graph& body, const graph::Node& node, size_t i, uint64_t results) {
+  const uint64_t all = elements(body, node.operands[i]);
+  if (!std::holds_alternative<graph::ElementLowering>(*node.op->lower)) return all;
+  const bool is_selected = node.op->index != nullptr && i != node.op->index(body, node).operand;
+  const bool is_alike = !std::get<graph::ElementLowering>(*node.op->lower).scalar_only;
+  return is_selected || is_alike ? std::min(all, results) : all;
+}
+
+/// Of each input of a body, in their order, the part that it reads at most: 1 is all of it.
+std::vector<double> partsRead(const graph::Graph& body) {
+  std::map<graph::ValueId, uint64_t> read;
+  for (const graph::Output& output : body.outputs) read[output.value] = elements(body, output.value);
+  for (const graph::NodeId id : body.body().nodes | std::views::reverse) {
+    const graph::Node& node = body[id];
+    uint64_t results = 0;
+    for (const graph::ValueId result : node.results) results = std::max(results, read[result]);
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      uint64_t& its = read[node.operands[i]];
+      its = std::min(elements(body, node.operands[i]), its + elementsRead(body, node, i, results));
+    }
+  }
+  std::vector<double> parts;
+  for (const graph::ValueId input : inputsOf(body))
+    parts.push_back(static_cast<double>(read[input]) / static_cast<double>(std::max<uint64_t>(1, elements(body, input))));
+  return parts;
+}
+
+/// Adds what a command of the plan accesses of each range.
+void addParts(std::map<Span, double>& parts, const Program& planned, const Command& command) {
+  const auto* dispatch = std::get_if<program::Dispatch>(&command.action);
+  const auto* symbolic = dispatch == nullptr ? nullptr : std::get_if<program::SymbolicKernel>(&planned[dispatch->kernel].code);
+  const std::vector<double> read = symbolic == nullptr ? std::vector<double>() : partsRead(symbolic->body);
+  const std::vector<Range> ranges = accesses(command);
+  for (size_t i = 0; i < ranges.size(); ++i) parts[spanOf(planned, ranges[i])] += i < read.size() ? read[i] : 1;
+}
+
+bool overlap(const Span& a, const Span& b) { return a.arena == b.arena && a.begin < b.end && b.begin < a.end; }
+
+/// `parts`: of the spans that the plan's commands access, how much.
+uint64_t bytesOf(const Program& program, const Command& command, const std::map<Span, double>& parts) {
+  std::set<Span> spans;
+  for (const Range& range : accesses(command)) spans.insert(spanOf(program, range));
   uint64_t sum = 0, reached = 0;
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (i == 0 || spans[i].arena != spans[i - 1].arena) reached = 0;
-    const uint64_t from = std::max(spans[i].begin, reached);
-    if (spans[i].end > from) sum += spans[i].end - from;
-    reached = std::max(reached, spans[i].end);
+  const Span* before = nullptr;
+  for (const Span& span : spans) {
+    if (before == nullptr || span.arena != before->arena) reached = 0;
+    before = &span;
+    const auto part = parts.find(span);
+    const bool is_alone = std::ranges::count_if(spans, [&](const Span& other) { return overlap(span, other); }) == 1;
+    const uint64_t from = std::max(span.begin, reached), left = span.end > from ? span.end - from : 0;
+    sum += is_alone && part != parts.end() && part->second < 1 ? static_cast<uint64_t>(static_cast<double>(left) * part->second) : left;
+    reached = std::max(reached, span.end);
   }
   return sum;
 }
@@ -139,7 +186,9 @@ std::vector<CommandWork> countWork(const Program& planned, const Program& progra
   std::vector<CommandWork> work;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     const Command& command = program.commands[i];
-    CommandWork one{.bytes = bytesOf(program, command) * program.iterationsOf(command.level), .operations = 0, .lines = {}};
+    std::map<Span, double> accessed;
+    for (const size_t part : parts[i]) addParts(accessed, planned, planned.commands[part]);
+    CommandWork one{.bytes = bytesOf(program, command, accessed) * program.iterationsOf(command.level), .operations = 0, .lines = {}};
     for (const size_t part : parts[i]) add(one, planned, planned.commands[part]);
     std::ranges::sort(one.lines, {}, place);
     work.push_back(std::move(one));

@@ -12,7 +12,8 @@ namespace lockstep::passes {
 
 /// What a command has to do at least, for profiles.
 struct CommandWork {
-  uint64_t bytes = 0;  ///< of what it reads or writes, each byte once
+  /// Of what it reads or writes, each byte once; of a tensor that an index selects from, as many rows as the index has elements.
+  uint64_t bytes = 0;
   /// Arithmetic by the graph: 2*M*N*K a contraction, one for each element of an element op, of a scan, and of what is reduced or scattered.
   /// Absent where a kernel came with its node: the plan does not know what it computes.
   std::optional<uint64_t> operations;

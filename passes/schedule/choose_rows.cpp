@@ -23,6 +23,12 @@ using program::RowsPlan;
 
 namespace {
 
+/// What a query asks about: it is found once, and many plans are tried.
+struct QueriedRows : RowPhases {
+  explicit QueriedRows(const Graph& body) : RowPhases(findRowPhases(body)), inputs(findRowInputs(body, *this)) {}
+  RowInputs inputs;
+};
+
 /// Elements of a row that an invocation has at least, so that loads overlap and few lanes are combined.
 int64_t wantedPerLane(int64_t columns) {
   const auto fits = [&](const cost::HeldElements& step) { return columns >= step.columns; };
@@ -46,19 +52,17 @@ bool wholeSubgroups(const PlanQuery& q, const RowPhases& phases, const HeldRowsP
   });
 }
 
-int64_t inputsOfRows(const PlanQuery& q, const RowPhases& phases) { return findRowInputs(q.body, phases).full; }
-
 /// Elements of a row in one register of a GPU. Where nothing of a row is needed after its reductions, packed elements stay packed until
 /// they are added up.
-int64_t elementsPerRegister(const PlanQuery& q, const RowPhases& phases) {
+int64_t elementsPerRegister(const PlanQuery& q, const QueriedRows& phases) {
   if (q.profile.style == ExecutionStyle::Cpu || !phases.areReadOnce()) return 1;
-  return findRowInputs(q.body, phases).per_register;
+  return phases.inputs.per_register;
 }
 
 /// Whether registers, workgroup memory and the text of the kernel have room for rows that are held so.
-bool hasRoom(const PlanQuery& q, const RowPhases& phases, const HeldRowsPlan& plan) {
+bool hasRoom(const PlanQuery& q, const QueriedRows& phases, const HeldRowsPlan& plan) {
   const int64_t elements = plan.per_lane * plan.width, per_lane = elements / elementsPerRegister(q, phases);
-  const int64_t inputs = std::max<int64_t>(inputsOfRows(q, phases), 1) + std::ssize(phases.parts);
+  const int64_t inputs = std::max<int64_t>(phases.inputs.full, 1) + std::ssize(phases.parts);
   if (per_lane > cost::kMostHeld || per_lane * plan.rows_per_lane * inputs > cost::kMostHeldOfInputs) return false;
   if (elements * plan.rows_per_lane * phases.operationsPerElement(q.body) > cost::kMostHeldText || plan.rounds > plannedRounds(q.profile))
     return false;
@@ -90,10 +94,10 @@ bool shareInput(const PlanQuery& q, const RowPhases& phases) {
 
 /// Rows that the same lanes have at once: as many as leave workgroups for all units, where rows read something in common. It is loaded once
 /// for all of them.
-int64_t rowsPerLane(const PlanQuery& q, const RowPhases& phases, HeldRowsPlan plan) {
+int64_t rowsPerLane(const PlanQuery& q, const QueriedRows& phases, HeldRowsPlan plan) {
   if (!shareInput(q, phases)) return 1;
   const int64_t most = phases.mostTogether(q.body);
-  const int64_t registers = plan.per_lane * plan.width / elementsPerRegister(q, phases) * std::max<int64_t>(inputsOfRows(q, phases), 1);
+  const int64_t registers = plan.per_lane * plan.width / elementsPerRegister(q, phases) * std::max<int64_t>(phases.inputs.full, 1);
   // Beyond the registers of a short row, two rows take as many as two inputs.
   const auto is_better = [&](int64_t several) {
     plan.rows_per_lane = several;
@@ -107,7 +111,7 @@ int64_t rowsPerLane(const PlanQuery& q, const RowPhases& phases, HeldRowsPlan pl
 }
 
 /// CPU drivers: as few lanes per row as can hold it, since they have to wait for one another.
-std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& phases) {
+std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const QueriedRows& phases) {
   const int64_t words = phases.wordElements(q.body), row_words = phases.rowWordElements(q.body);
   const int64_t most_lanes = std::min(largestPowerOfTwo(mostInvocations(q.profile)) / row_words, cost::kMostHeldLanes);
   const int64_t invocations = phases.rows * phases.columns >= cost::kManyElementsCpu ? cost::kFullWorkgroup : cost::kRowLanesCpu;
@@ -124,7 +128,7 @@ std::optional<PlanChoice> holdRowsOnCpu(const PlanQuery& q, const RowPhases& pha
 }
 
 /// Lanes of a row and rows of a workgroup, for lanes that have `wanted` elements of a row if `most_lanes` are as many.
-HeldRowsPlan sharedOut(const PlanQuery& q, const RowPhases& phases, int64_t width, int64_t wanted, int64_t most_lanes) {
+HeldRowsPlan sharedOut(const PlanQuery& q, const QueriedRows& phases, int64_t width, int64_t wanted, int64_t most_lanes) {
   HeldRowsPlan plan{.width = width};
   const int64_t places = phases.columns / width, row_words = phases.rowWordElements(q.body);
   const auto perLane = [&](int64_t lanes) { return divideUp(places, lanes); };
@@ -145,7 +149,7 @@ HeldRowsPlan sharedOut(const PlanQuery& q, const RowPhases& phases, int64_t widt
 }
 
 /// Rows that stay in registers where they fit there.
-std::optional<PlanChoice> holdRows(const PlanQuery& q, const RowPhases& phases) {
+std::optional<PlanChoice> holdRows(const PlanQuery& q, const QueriedRows& phases) {
   const int64_t rows = phases.rows, columns = phases.columns;
   if (columns < cost::kVectorElements || elementRounds(q.body) > 0) return std::nullopt;
   const bool has_sums = !phases.parts.empty();
@@ -178,10 +182,26 @@ Failure refuseReduction(const Graph& body, NodeId reduce) {
               node.location == 0 ? Location{} : body.locations[node.location - 1], "leave the joining of groups to the pass 'joinColumns'");
 }
 
+/// A table's plan for these rows.
+std::optional<PlanChoice> heldChoice(HeldRowsPlan held, const PlanQuery& q, const QueriedRows& phases) {
+  if (elementRounds(q.body) > 0 || !isPowerOfTwo(held.lanes) || !isPowerOfTwo(held.width)) return std::nullopt;
+  const int64_t lanes = held.lanes, width = held.width;
+  if (phases.columns % width != 0 || width % phases.wordElements(q.body) != 0) return std::nullopt;
+  held.per_lane = divideUp(phases.columns / width, lanes);  // of this row, which may be shorter than the one that was measured
+  held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
+  const bool has_lanes =
+      held.rows_per_group >= 1 && lanes <= cost::kMostHeldLanes && lanes * held.rows_per_group <= mostInvocations(q.profile);
+  const bool has_subgroups = held.subgroup == 1 || (held.subgroup == q.profile.subgroup_size && wholeSubgroups(q, phases, held));
+  const bool has_rows = held.rows_per_lane <= phases.mostTogether(q.body);
+  const bool fits =
+      has_lanes && has_subgroups && has_rows && (phases.parts.empty() || held.rows_per_group == 1) && hasRoom(q, phases, held);
+  return fits ? std::optional(planned(q, phases, held)) : std::nullopt;
+}
+
 }  // namespace
 
 Result<PlanChoice> chooseRows(const PlanQuery& q) {
-  const RowPhases phases = findRowPhases(q.body);
+  const QueriedRows phases(q.body);
   if (phases.misplaced) return refuseReduction(q.body, *phases.misplaced);
   if (const auto held = holdRows(q, phases)) return *held;
   if (!phases.parts.empty()) return refuseReduction(q.body, phases.parts.front().node);
@@ -204,14 +224,14 @@ Result<PlanChoice> chooseRows(const PlanQuery& q) {
 }
 
 std::string rowsSizes(const PlanQuery& q) {
-  const RowPhases phases = findRowPhases(q.body);
+  const QueriedRows phases(q.body);
   // The words of packed results with one element per row belong to whoever packStores and splitDispatches took for granted: an estimate.
   if (phases.misplaced || phases.rowWordElements(q.body) > 1) return {};
   return fmt::format("{}x{}{}", roundedUp(phases.rows), roundedUp(phases.columns), phases.parts.empty() ? "" : " with sums");
 }
 
 std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery& q) {
-  const RowPhases phases = findRowPhases(q.body);
+  const QueriedRows phases(q.body);
   if (const auto* loops = std::get_if<RowsPlan>(&plan)) {
     const bool fits = phases.parts.empty() && isPowerOfTwo(loops->lanes) && loops->rows_per_group >= 1 && loops->unroll >= 1 &&
                       loops->unroll <= kMostUnroll &&
@@ -222,24 +242,12 @@ std::optional<PlanChoice> rowsChoice(const program::Plan& plan, const PlanQuery&
                       divideUp(phases.columns, loops->lanes) <= kLongestSum;
     return fits ? std::optional(planned(q, phases, *loops)) : std::nullopt;
   }
-  const auto* table = std::get_if<HeldRowsPlan>(&plan);
-  if (table == nullptr || elementRounds(q.body) > 0 || !isPowerOfTwo(table->lanes) || !isPowerOfTwo(table->width)) return std::nullopt;
-  HeldRowsPlan held = *table;
-  const int64_t lanes = held.lanes, width = held.width;
-  if (phases.columns % width != 0 || width % phases.wordElements(q.body) != 0) return std::nullopt;
-  held.per_lane = divideUp(phases.columns / width, lanes);  // of this row, which may be shorter than the one that was measured
-  held.rounds = phases.parts.empty() ? 1 : phases.parts.front().rounds;
-  const bool has_lanes =
-      held.rows_per_group >= 1 && lanes <= cost::kMostHeldLanes && lanes * held.rows_per_group <= mostInvocations(q.profile);
-  const bool has_subgroups = held.subgroup == 1 || (held.subgroup == q.profile.subgroup_size && wholeSubgroups(q, phases, held));
-  const bool has_rows = held.rows_per_lane <= phases.mostTogether(q.body);
-  const bool fits =
-      has_lanes && has_subgroups && has_rows && (phases.parts.empty() || held.rows_per_group == 1) && hasRoom(q, phases, held);
-  return fits ? std::optional(planned(q, phases, held)) : std::nullopt;
+  const auto* held = std::get_if<HeldRowsPlan>(&plan);
+  return held == nullptr ? std::nullopt : heldChoice(*held, q, phases);
 }
 
 std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
-  const RowPhases phases = findRowPhases(q.body);
+  const QueriedRows phases(q.body);
   std::vector<program::Plan> loops, plans;
   const auto offer = [&](int64_t lanes, int64_t rows_per_group) {
     for (const int64_t unroll : {1, 4}) loops.emplace_back(RowsPlan{.lanes = lanes, .rows_per_group = rows_per_group, .unroll = unroll});
@@ -251,7 +259,7 @@ std::vector<program::Plan> rowsCandidates(const PlanQuery& q) {
       if (wholeSubgroups(q, phases, held)) held.subgroup = q.profile.subgroup_size;
       const int64_t most = shareInput(q, phases) ? phases.mostTogether(q.body) : 1;
       for (; held.rows_per_lane <= most; held.rows_per_lane *= 2) {
-        if (rowsChoice(held, q)) plans.emplace_back(held);
+        if (heldChoice(held, q, phases)) plans.emplace_back(held);
       }
     }
   };

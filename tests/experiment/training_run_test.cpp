@@ -15,6 +15,7 @@
 #include <regex>
 #include <sstream>
 
+#include "backends/backend.h"
 #include "frontend/io/file.h"
 #include "frontend/io/safetensors.h"
 #include "frontend/lockstep.h"
@@ -120,9 +121,33 @@ TEST_F(TrainingRun, reports_measures_and_says_whether_the_goal_is_reached) {
   EXPECT_EQ(g_log.batches.size(), 25u);
   EXPECT_EQ(g_log.measured, 2);  // step 20 and the end
   EXPECT_TRUE(output_.starts_with("device reference (")) << output_;
-  for (const char* part :
-       {"NO GPU", "step 10/25", "dispatches in", "goal: exact at least 0.4 by step 20: reached at step 20", "done: 25 steps"}) {
+  for (const char* part : {"step 10/25", "dispatches in", "goal: exact at least 0.4 by step 20: reached at step 20", "done: 25 steps"}) {
     EXPECT_NE(output_.find(part), std::string::npos) << part << " in " << output_;
+  }
+}
+
+TEST_F(TrainingRun, only_a_CPU_that_nobody_asked_for_is_a_notice) {
+  const auto says = [&](const std::string& device) {
+    device_ = device;
+    const auto result = run({}, 1);
+    EXPECT_TRUE(result.ok()) << toString(result.diagnostics());
+    return output_.find("NO GPU") != std::string::npos;
+  };
+  const DeviceKind kind = chooseDevice("auto").orThrow().info.kind;
+  EXPECT_EQ(says("auto"), kind == DeviceKind::Reference || kind == DeviceKind::CpuDriver);
+  EXPECT_FALSE(says("reference"));
+  EXPECT_FALSE(says("sanitizer"));
+}
+
+TEST_F(TrainingRun, device_that_is_none_is_wrong_at_the_option) {
+  for (const auto& [device, code] :
+       {std::pair("vulkan:99", "device.none"), {"gpu", "device.selector"}, {"sanitizer:x", "sanitize.check"}}) {
+    device_ = device;
+    const auto result = run({});
+    ASSERT_FALSE(result.ok()) << device;
+    EXPECT_EQ(result.diagnostics().front().code, code);
+    EXPECT_EQ(result.diagnostics().front().where.file, "--device");
+    EXPECT_EQ(result.diagnostics().front().where.line, 0u);
   }
 }
 

@@ -302,6 +302,15 @@ TEST(MbjsWeights, models_and_files_that_do_not_fit_say_why) {
   const Error norms = caught([&] { (void)formatMbjsWeights(TwoNorms(), {}, 2); });
   EXPECT_EQ(norms.diagnostics()[0].message, "the last norm may be any of norm, other");
 
+  struct AroundOne : Module {
+    nn::Embedding tokens{*this, "tokens", 5, 4};
+    MbjsBlock<nn::Mamba2, nn::Mamba2Options> one{*this, "one", {.states = 3, .conv = 2, .head_width = 4, .gate = false}};
+    nn::RMSNorm norm{*this, "norm", 4, {.around_one = true}};
+  };
+  EXPECT_EQ(codeOfModel(AroundOne(), formatMbjsWeights(plain, numbered(plain), 2)), "mbjs.model");
+  EXPECT_EQ(caught([&] { (void)formatMbjsWeights(AroundOne(), numbered(plain), 2); }).diagnostics()[0].message,
+            "'norm' has its gain around one, and MBJS files have gains themselves");
+
   ParameterValues values = numbered(plain);
   values.erase("one.mixer.D");
   EXPECT_EQ(caught([&] { (void)formatMbjsWeights(plain, values, 2); }).diagnostics()[0].code, "parameters.missing");

@@ -267,13 +267,15 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
   EXPECT_EQ(codeOf(R"({"model_type": "llama", "num_hidden_layers": 100000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "mamba", "state_size": 10000000})"), "language_config.value");
   EXPECT_EQ(codeOf(R"({"model_type": "gpt2", "n_embd": 10, "n_head": 4})"), "language_config.value");
-  for (const char* more : {R"("vocab_size": 16777216)", R"("intermediate_size": 16777216)", R"("num_attention_heads": 16777216)"}) {
-    const Diagnostic wrong = wrongOf(fmt::format(R"({{"model_type": "llama", "hidden_size": 4096, "head_dim": 8, {}}})", more));
+  for (const char* more :
+       {R"("vocab_size": 16777216)", R"("intermediate_size": 16777216)", R"("num_attention_heads": 16777216, "head_dim": 8)",
+        R"("num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 1048576)"}) {
+    const Diagnostic wrong = wrongOf(fmt::format(R"({{"model_type": "llama", "hidden_size": 4096, {}}})", more));
     EXPECT_EQ(wrong.code, "language_config.value") << more;
     EXPECT_EQ(wrong.where.file, "here/config.json");
-    EXPECT_NE(wrong.message.find("more than 2^32"), std::string::npos) << wrong.message;
+    EXPECT_NE(wrong.message.find("wanted fewer than 2^32"), std::string::npos) << wrong.message;
   }
-  EXPECT_EQ(codeOf(R"({"model_type": "llama", "hidden_size": 256, "num_attention_heads": 8, "vocab_size": 16777216})"), "");
+  EXPECT_EQ(codeOf(R"({"model_type": "llama", "hidden_size": 255, "num_attention_heads": 5, "head_dim": 8, "vocab_size": 16777216})"), "");
 }
 
 TEST(LanguageConfig, families_that_are_not_known_are_listed) {

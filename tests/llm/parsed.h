@@ -2,6 +2,8 @@
 // A config.json, what is made of it, and what is said of it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
@@ -10,14 +12,16 @@
 
 namespace lockstep::llm::testing {
 
-inline std::string codeOf(const std::string& json) {
-  const Result<LanguageConfig> parsed = LanguageConfig::parse(json, "config.json");
-  return parsed ? "" : parsed.diagnostics()[0].code;
-}
+/// Whatever is wrong says where, and what helps.
 inline Diagnostic wrongOf(const std::string& json) {
   const Result<LanguageConfig> parsed = LanguageConfig::parse(json, "here/config.json");
-  return parsed ? Diagnostic{} : parsed.diagnostics()[0];
+  if (parsed) return {};
+  const Diagnostic& wrong = parsed.diagnostics()[0];
+  EXPECT_EQ(wrong.where.file, "here/config.json") << toString(wrong);
+  EXPECT_TRUE(!wrong.remedy.empty() || wrong.code == "json.text") << toString(wrong);
+  return wrong;
 }
+inline std::string codeOf(const std::string& json) { return wrongOf(json).code; }
 /// Of a Llama with other members.
 inline LanguageConfig llama(const std::string& more) { return configOf(tinyJson("llama", more)); }
 inline std::vector<int64_t> windowsOf(const LanguageConfig& config) {

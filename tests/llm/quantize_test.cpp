@@ -118,7 +118,12 @@ TEST_F(Quantize, the_verbs_take_the_folder_like_the_model) {
 }
 
 TEST_F(Quantize, its_folder_can_be_verified) {
+  put("model/expected.safetensors", "of other weights");
   ASSERT_EQ(quantize("--weights int8").status, 0);
+  EXPECT_FALSE(std::filesystem::exists(out() / "expected.safetensors"));
+  const Outcome missing = runTool(scratch_, fmt::format("verify llm {} --device reference", out().string()));
+  expectFailure(missing, 4, "golden.file: there is no expected.safetensors");
+  expectFailure(missing, 4, "give the folder that it read, with --weights int8");
   Generator generator = Generator::load(out(), {.device = "reference", .positions = 24});
   const TokenList ids{1, 2, 3, 4, 5, 6};
   io::TensorFile expected;

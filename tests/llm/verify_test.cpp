@@ -61,6 +61,13 @@ TEST_F(VerifyLlm, passes_where_all_is_as_expected) {
   }
 }
 
+TEST_F(VerifyLlm, a_folder_without_expectations_says_what_is_missing) {
+  const Outcome outcome = runTool(scratch_, "verify llm " + (scratch_ / "model").string());
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("golden.file: there is no expected.safetensors"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("docs/language_models.md"), std::string::npos) << outcome.err;
+}
+
 TEST_F(VerifyLlm, takes_what_16_bit_weights_may_be_computed_with) {
   const LanguageConfig config = testing::configOf(R"({"model_type": "gemma2", "vocab_size": 24, "hidden_size": 24, "num_hidden_layers": 2,
       "num_attention_heads": 2, "head_dim": 8, "num_key_value_heads": 1, "intermediate_size": 20,

@@ -84,6 +84,51 @@ TEST(CountWork, numbers_come_from_the_graphs_of_the_plan) {
   EXPECT_EQ(work[0].lines, (std::vector<Location>{{"toy.cpp", 3, 1}, {"toy.cpp", 9, 1}}));
 }
 
+/// Rows of a table [64, 4], each times 2; with `sum`, plus the sum of the table.
+program::Kernel rowsOfTable(int64_t rows, bool sum) {
+  graph::Builder builder;
+  const auto input = [&](const char* name, graph::DType dtype, std::vector<int64_t> shape) {
+    return builder.make("input", {}, {{"name", std::string(name)}, {"dtype", dtype}, {"shape", std::move(shape)}});
+  };
+  const graph::ValueId table = input("a0", graph::DType::F32, {64, 4});
+  const graph::ValueId taken = builder.make("embedding", {table, input("a1", graph::DType::I32, {rows})});
+  graph::ValueId result = builder.mul(taken, 2.0);
+  if (sum) result = builder.add(result, builder.make("sum", {table}, {{"axes", std::vector<int64_t>{0}}, {"keep_dims", true}}));
+  builder.output(graph::OutputKind::Result, "r0", result);
+  return {"rows", program::SymbolicKernel{builder.take(), program::MapPlan{.lanes = 64}}};
+}
+
+TEST(CountWork, of_a_table_the_rows_that_are_selected_count) {
+  const auto bytes = [](int64_t rows, bool sum) {
+    Program planned = emptyProgram();
+    planned.kernels.push_back(rowsOfTable(rows, sum));
+    const auto of_index = static_cast<uint64_t>(4 * rows), of_rows = 4 * of_index;
+    planned.commands.push_back(dispatch(0, {a(0, 1024), {BufferId(size_t{1}), 0, of_index, Access::Read}, b(512, of_rows)}, 0));
+    Program program = planned;
+    program.kernels[0].code = kernel::Module{};
+    return countWork(planned, program)[0].bytes - of_index - of_rows;
+  };
+  EXPECT_EQ(bytes(3, false), 3u * 16);
+  EXPECT_EQ(bytes(16, false), 16u * 16);
+  EXPECT_EQ(bytes(3, true), 1024u);  // which reads all of it
+}
+
+TEST(CountWork, a_table_is_whole_where_another_part_reads_it_all) {
+  Program planned = emptyProgram();
+  planned.kernels = {rowsOfTable(3, false), rowsOfTable(3, true), {"own", kernel::Module{}}};
+  const Range index{BufferId(size_t{1}), 0, 12, Access::Read};
+  planned.commands = {dispatch(0, {a(0, 1024), index, b(256, 48)}, 0), dispatch(0, {a(0, 1024), index, b(512, 48)}, 0),
+                      dispatch(0, {a(0, 1024), index, b(256, 48)}, 1), dispatch(1, {a(0, 1024), index, b(512, 48)}, 1),
+                      dispatch(0, {a(0, 1024), index, b(256, 48)}, 2), dispatch(2, {a(0, 1024), b(512, 48)}, 2)};
+  Program program = emptyProgram();
+  program.kernels.push_back({"merged", kernel::Module{}});
+  for (const uint32_t level : {0u, 1u, 2u}) program.commands.push_back(dispatch(0, {a(0, 1024), index, b(256, 48), b(512, 48)}, level));
+  const std::vector<CommandWork> work = countWork(planned, program);
+  EXPECT_EQ(work[0].bytes, 2u * 48 + 12 + 96);
+  EXPECT_EQ(work[1].bytes, 1024u + 12 + 96);
+  EXPECT_EQ(work[2].bytes, 1024u + 12 + 96);
+}
+
 TEST(CountWork, a_merged_dispatch_does_the_work_of_its_parts) {
   Program planned = emptyProgram();
   planned.kernels = {symbolic("k0"), {"own", kernel::Module{}}};

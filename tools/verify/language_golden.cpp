@@ -41,7 +41,7 @@ Result<LanguagePrompt> readPrompt(const io::TensorFile& file, const std::string&
 }  // namespace
 
 Result<std::vector<LanguagePrompt>> readLanguageGolden(const std::filesystem::path& folder, int64_t vocabulary) {
-  const std::filesystem::path path = folder / "expected.safetensors";
+  const std::filesystem::path path = folder / kExpectations;
   LS_TRY(const io::TensorFile file, io::readSafetensors(path));
   std::vector<LanguagePrompt> prompts;
   for (const auto& [name, array] : file.tensors) {

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/llm/generator.h"
 #include "ir/support/result.h"
 
 namespace lockstep::tools {
+
+constexpr std::string_view kExpectations = "expected.safetensors";
 
 struct LanguagePrompt {
   std::string name;  ///< "p0"

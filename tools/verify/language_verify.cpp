@@ -194,6 +194,17 @@ Expected withCache(const Expected& expected, LanguageRuns& evaluated, const RunS
   return cached;
 }
 
+/// Of fewer bits the logits are others, so a folder of `quantize` does not get those of its model.
+Status checkExpectations(const std::filesystem::path& folder, const llm::LanguageConfig& stored) {
+  std::error_code ignored;
+  if (std::filesystem::exists(folder / kExpectations, ignored)) return Success{};
+  return fail("golden.file", fmt::format("there is no {}, which has what another program computed", kExpectations),
+              {.file = folder.string()},
+              stored.weights.isF32()
+                  ? "write it as docs/language_models.md says under 'Is it right?'"
+                  : fmt::format("'quantize' copies none; give the folder that it read, with --weights {}", toString(stored.weights)));
+}
+
 io::Json reportJson(const std::string& device, const std::vector<LanguageReport>& reports, size_t failed) {
   io::Json cases = io::Json::array();
   for (const LanguageReport& report : reports) {
@@ -218,6 +229,7 @@ Result<ExitCode> verifyLanguage(const std::string& folder, const std::string& de
   LS_TRY(const std::optional<nn::WeightFormat> format, kept.weights());
   LS_TRY(const DType cache, kept.cache());
   LS_TRY(llm::LanguageConfig config, llm::LanguageConfig::load(folder));
+  LS_CHECK(checkExpectations(folder, config));
   LS_TRY(config, llm::withFormat(config, format));
   LS_TRY(const io::TensorFile stored, llm::loadStoredWeights(config, folder));
   Expected expected;

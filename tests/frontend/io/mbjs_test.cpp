@@ -178,6 +178,38 @@ TEST(Mbjs, a_wrong_size_is_named_with_its_layer) {
   EXPECT_NE(mbjsText(bytes.all).find("'layers.1.wInProj' has 28 elements, not the 13 x 2"), std::string::npos) << mbjsText(bytes.all);
 }
 
+/// A layer of width 2 with a convolution of 2 taps; `decays` is the number of elements of A_log for each head.
+MbjsBytes mambaOf(uint8_t kind, uint32_t inner, uint32_t heads, uint32_t mixed, uint32_t decays) {
+  MbjsBytes bytes;
+  bytes.words({kMbjsMagic, 2, 1}).put<uint8_t>({kind, 0, 0, 0});
+  bytes.words({11, 2, 2 * (mixed + heads), 2 * mixed, mixed, decays * heads, heads, heads, 2 * inner, inner, 2, 2});
+  return bytes.numbers(2 + 2 * (mixed + heads) + 3 * mixed + (decays + 2) * heads + 3 * inner + 4);
+}
+
+TEST(Mbjs, a_size_that_no_layer_has_is_named) {
+  EXPECT_EQ(mbjsText(mambaOf(1, 4, 2, 10, 1).all), "");
+  EXPECT_EQ(mbjsText(mambaOf(2, 4, 2, 12, 2).all), "");
+  struct Row {
+    uint8_t kind;
+    uint32_t inner, heads, mixed;
+    const char* wanted;
+  };
+  for (const Row& row : {Row{1, 5, 1, 11, "'layers.0.normWeight' has 5 elements, and 5 channels are not a multiple of the width 2"},
+                         Row{1, 4, 3, 10, "'layers.0.A_log' has 3 elements, and 4 channels cannot be split into 3 heads"},
+                         Row{2, 4, 3, 12, "'layers.0.A_log' has 6 elements, and 4 channels cannot be split into 3 heads"},
+                         Row{1, 4, 2, 9, "'layers.0.bConv' has 9 elements, not 4 channels and a multiple of 2 for b and c"},
+                         Row{1, 4, 2, 4, "'layers.0.bConv' has 4 elements, not 4 channels and a multiple of 2 for b and c"},
+                         Row{1, 4, 2, 2, "'layers.0.bConv' has 2 elements, not 4 channels and a multiple of 2 for b and c"},
+                         Row{2, 4, 2, 10, "'layers.0.bConv' has 10 elements, not 4 channels and a multiple of 4 for b and c"}}) {
+    const std::string text = mbjsText(mambaOf(row.kind, row.inner, row.heads, row.mixed, row.kind).all);
+    EXPECT_NE(text.find("mbjs.shape"), std::string::npos) << text;
+    EXPECT_NE(text.find(row.wanted), std::string::npos) << text;
+  }
+  MbjsBytes mamba1;
+  mamba1.words({kMbjsMagic, 1, 15, 10, 12, 6, 6, 3, 21, 7, 3, 3, 9, 3, 6, 2, 2, 2}).numbers(10 + 83 + 2);
+  EXPECT_NE(mbjsText(mamba1.all).find("'layers.0.D_vec' has 3 elements, and 3 channels are not a multiple"), std::string::npos);
+}
+
 TEST(Mbjs, what_is_no_model_of_its_layers_is_not_written) {
   MbjsBytes bytes = hybridHeader(2);
   bytes.numbers(kHybridNumbers);
