@@ -74,7 +74,7 @@ mutations=(
   'g:emit,schedule~passes/emit/emit_scatter.cpp~b.make(Op::And, {left, b.make(Op::Sub, {left, b.u32(1)})})~b.make(Op::Sub, {left, b.u32(1)})'
   'g:emit,schedule~passes/emit/emit_scatter.cpp~b.forRange(add(lane, u32(apart)),~b.forRange(add(lane, u32(2 * apart)),'
   'g:emit,schedule~passes/emit/emit_contract.cpp~{batch, k, n}~{batch, n, k}'
-  'g:emit,schedule~passes/emit/body_emitter.cpp~builder_.u32(unsigned32(guard.hi - guard.lo))~builder_.u32(unsigned32(guard.hi))'
+  'g:emit,schedule~passes/emit/body_emitter.cpp~builder_.u32(unsigned32(guard.hi - guard.lo))~builder_.u32(unsigned32(guard.hi - guard.lo + 1))'
   'g:emit,schedule~passes/emit/body_memory.cpp~kernel::ValueId inside = builder_.make(Op::Rem, {index, per_window});~kernel::ValueId inside = index;'
   'g:emit,schedule~passes/emit/body_memory.cpp~builder_.make(Op::Ne, {word, builder_.u32(0)})~builder_.make(Op::Eq, {word, builder_.u32(0)})'
   # Dispatches that become one.
