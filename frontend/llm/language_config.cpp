@@ -107,9 +107,16 @@ class ConfigBuilder {
       using Wanted = std::decay_t<decltype(wanted)>;
       if constexpr (std::is_same_v<Wanted, bool>) return value->boolean() != nullptr && *value->boolean() == wanted;
       if constexpr (std::is_same_v<Wanted, std::string_view>) return value->string() != nullptr && *value->string() == wanted;
+      return false;
     };
     if (std::visit(same, fixed.value)) return Success{};
-    const std::string wanted = std::visit([](const auto& one) { return fmt::format("{}", one); }, fixed.value);
+    const auto name = [](const auto& one) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(one)>, std::nullptr_t>)
+        return std::string("null");
+      else
+        return fmt::format("{}", one);
+    };
+    const std::string wanted = std::visit(name, fixed.value);
     return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type));
   }
 
@@ -185,8 +192,10 @@ class ConfigBuilder {
     if (scalar == 0) return reader_.wrong(fmt::format("query_pre_attn_scalar is {}, wanted a positive number", scalar));
     attention.scale = 1 / std::sqrt(scalar);
     LS_CHECK(readScales());
-    if (family_.has_caps) {
+    if (family_.has_soft_cap) {
       LS_TRY(attention.soft_cap, amount("attn_logit_softcapping", family_.soft_cap, 0.0));
+    }
+    if (family_.has_logit_cap) {
       LS_TRY(made_.logit_cap, amount("final_logit_softcapping", family_.logit_cap, 0.0));
     }
     made_.norm = {.rms = !family_.layer_norm, .around_one = family_.around_one, .after = family_.norm_after, .eps = made_.norm.eps};
@@ -299,6 +308,10 @@ class ConfigBuilder {
         if (!slides && types[i] != "full_attention")
           return reader_.wrong(fmt::format("layer {} is of type '{}', wanted full_attention or sliding_attention", i, types[i]));
       }
+      // Such a layer may have positions of its own, so it is not the same as one that sees all.
+      if (family_.windows == Windows::ByType && slides && window == 0)
+        return reader_.wrong(fmt::format("sliding_window is null, and layer {} has a window", i),
+                             "say how many positions it has, or that the layer is of full_attention in layer_types");
       made_.layers[i].window = slides ? window : 0;
     }
     return Success{};

@@ -71,6 +71,12 @@ TEST(LanguageConfig, windows_are_those_of_the_family) {
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma2"))), (List{4096, 0}));
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma3_text"))), (List{4096, 4096}));
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention"])")), "language_config.value");
+  // Where no layer has a window, none is missing.
+  for (const char* family : {"gemma2", "gemma3_text"}) {
+    EXPECT_EQ(codeOf(tinyJson(family, R"("sliding_window": null)")), "language_config.value") << family;
+    EXPECT_EQ(windowsOf(configOf(tinyJson(family, R"("sliding_window": null, "layer_types": ["full_attention", "full_attention"])"))),
+              (List{0, 0}));
+  }
   EXPECT_EQ(codeOf(tinyJson("mistral", R"("sliding_window": 0)")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0, "use_sliding_window": true)")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0)")), "");
@@ -114,6 +120,11 @@ TEST(LanguageConfig, scores_and_logits_of_Gemma) {
   const LanguageConfig third = configOf(tinyJson("gemma3_text"));
   EXPECT_EQ(third.attention.soft_cap, 0);
   EXPECT_TRUE(third.attention.qk_norm);
+  // transformers reads this key of Gemma 3 and applies no cap, other than that of the logits.
+  const Diagnostic capped = wrongOf(tinyJson("gemma3_text", R"("attn_logit_softcapping": 20.0)"));
+  EXPECT_EQ(capped.code, "language_config.value");
+  EXPECT_NE(capped.message.find("attn_logit_softcapping is not null"), std::string::npos) << capped.message;
+  EXPECT_EQ(configOf(tinyJson("gemma3_text", R"("attn_logit_softcapping": null, "final_logit_softcapping": 5.0)")).logit_cap, 5);
   EXPECT_EQ(llama("").attention.scale, 1 / std::sqrt(8.0));
 }
 
