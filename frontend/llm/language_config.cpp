@@ -80,6 +80,10 @@ class ConfigBuilder {
     LS_TRY(const double value, reader_.number(key, if_missing, if_null));
     if (!(value >= 0 && std::isfinite(value)))
       return reader_.wrong(fmt::format("{} is {}, wanted a number that is not negative", key, value));
+    // It is computed with in f32, some as 1 / value.
+    constexpr double kLeast = 1e-37, kMost = 1e37;
+    if (value != 0 && !(value >= kLeast && value <= kMost))
+      return reader_.wrong(fmt::format("{} is {}, wanted {} to {}, or 0", key, value, kLeast, kMost));
     return value;
   }
 
@@ -117,7 +121,8 @@ class ConfigBuilder {
         return fmt::format("{}", one);
     };
     const std::string wanted = std::visit(name, fixed.value);
-    return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type));
+    return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type),
+                         fmt::format("set it to {} if the model was trained with that; else run it with another program", wanted));
   }
 
   Status readType() {
@@ -293,6 +298,7 @@ class ConfigBuilder {
     if (family_.windows == Windows::ByType) {
       LS_TRY(const int64_t newer, reader_.integer("_sliding_window_pattern", family_.period, family_.period));
       LS_TRY(period, reader_.integer("sliding_window_pattern", newer, newer));
+      if (period == 0) return reader_.wrong("sliding_window_pattern is 0, wanted at least 1", "1 is for no layers with a window");
     }
     std::vector<std::string> types;
     if (family_.windows != Windows::Every) {

@@ -249,7 +249,9 @@ TEST(LanguageConfig, a_key_that_is_not_known_is_refused_with_its_place) {
   EXPECT_EQ(codeOf(tinyJson("llama", R"("quantization_config": {"bits": 4})")), "language_config.value");
   // What another family has means nothing here.
   EXPECT_EQ(codeOf(tinyJson("llama", R"("sliding_window": 8)")), "language_config.key");
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_interleaved": true)")), "language_config.value");
+  const Diagnostic interleaved = wrongOf(tinyJson("llama", R"("rope_interleaved": true)"));
+  EXPECT_EQ(interleaved.code, "language_config.value");
+  EXPECT_NE(interleaved.remedy.find("set it to false if"), std::string::npos) << interleaved.remedy;
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_interleaved": false)")), "");
 }
 
@@ -267,6 +269,11 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
   for (const auto& [family, more] : {std::pair{"gemma2", R"("final_logit_softcapping": Infinity)"},
                                      {"gemma2", R"("attn_logit_softcapping": -5)"},
                                      {"gemma2", R"("query_pre_attn_scalar": NaN)"},
+                                     {"gemma2", R"("final_logit_softcapping": 1e300)"},
+                                     {"gemma2", R"("attn_logit_softcapping": 1e-300)"},
+                                     {"gemma3_text", R"("sliding_window_pattern": 0)"},
+                                     {"gemma3_text", R"("_sliding_window_pattern": 0)"},
+                                     {"llama", R"("rms_norm_eps": 1e300)"},
                                      {"llama", R"("rms_norm_eps": 0)"},
                                      {"llama", R"("rms_norm_eps": NaN)"},
                                      {"llama", R"("rope_theta": Infinity)"},
