@@ -106,7 +106,9 @@ constexpr std::string_view kIgnored[] = {
     "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens"};
 /// Keys that every config may have and that would make it another model.
 constexpr FixedKey kFixed[] = {{"is_encoder_decoder", false}, {"tie_encoder_decoder", false}};
-constexpr std::string_view kLlamaIgnored[] = {"is_llama_config"};
+constexpr std::string_view kLlamaIgnored[] = {"is_llama_config",
+                                              // of early conversions of Llama 1, which transformers does not read
+                                              "max_sequence_length"};
 constexpr std::string_view kSmolLm3Ignored[] = {"max_window_layers"};
 constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "n_special",

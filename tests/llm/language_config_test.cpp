@@ -249,6 +249,8 @@ TEST(LanguageConfig, a_key_that_is_not_known_is_refused_with_its_place) {
   EXPECT_EQ(codeOf(tinyJson("llama", R"("quantization_config": {"bits": 4})")), "language_config.value");
   // What another family has means nothing here.
   EXPECT_EQ(codeOf(tinyJson("llama", R"("sliding_window": 8)")), "language_config.key");
+  // Nor does the length that early files of Llama 1 have: transformers does not read it.
+  EXPECT_EQ(llama(R"("max_sequence_length": 32)").context, 64);
   const Diagnostic interleaved = wrongOf(tinyJson("llama", R"("rope_interleaved": true)"));
   EXPECT_EQ(interleaved.code, "language_config.value");
   EXPECT_NE(interleaved.remedy.find("set it to false if"), std::string::npos) << interleaved.remedy;
