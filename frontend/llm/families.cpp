@@ -106,7 +106,9 @@ constexpr std::string_view kIgnored[] = {
     "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens"};
 /// Keys that every config may have and that would make it another model.
 constexpr FixedKey kFixed[] = {{"is_encoder_decoder", false}, {"tie_encoder_decoder", false}};
-constexpr std::string_view kLlamaIgnored[] = {"is_llama_config"};
+constexpr std::string_view kLlamaIgnored[] = {"is_llama_config",
+                                              // of early conversions of Llama 1, which transformers does not read
+                                              "max_sequence_length"};
 constexpr std::string_view kSmolLm3Ignored[] = {"max_window_layers"};
 constexpr std::string_view kGpt2Ignored[] = {"output_past",
                                              "n_special",
@@ -151,6 +153,8 @@ constexpr FixedKey kPlainFixed[] = {{"attention_bias", false}};
 constexpr FixedKey kQwenFixed[] = {{"use_mrope", false}};
 constexpr FixedKey kGpt2Fixed[] = {{"add_cross_attention", false}};
 constexpr FixedKey kGemmaFixed[] = {{"use_bidirectional_attention", false}};
+// transformers reads the soft cap of scores and does not apply it in Gemma 3, other programs may: with a number there is no one meaning.
+constexpr FixedKey kGemma3Fixed[] = {{"use_bidirectional_attention", false}, {"attn_logit_softcapping", nullptr}};
 constexpr FixedKey kMambaFixed[] = {{"rms_norm", true}};
 
 // Masks and tables that older versions wrote beside the weights.
@@ -269,7 +273,8 @@ std::vector<Family> makeFamilies() {
        .query_scalar = 256,
        .soft_cap = 50,
        .logit_cap = 30,
-       .has_caps = true,
+       .has_soft_cap = true,
+       .has_logit_cap = true,
        .fixed = kGemmaFixed,
        .ignored = kGemmaIgnored,
        .prefix = "model.",
@@ -299,8 +304,8 @@ std::vector<Family> makeFamilies() {
        .window = 4096,
        .period = 6,
        .query_scalar = 256,
-       .has_caps = true,
-       .fixed = kGemmaFixed,
+       .has_logit_cap = true,
+       .fixed = kGemma3Fixed,
        .ignored = kGemmaIgnored,
        .prefix = "model.",
        .names = {kOuterNames, kSeparateProjections, kFourNorms}},

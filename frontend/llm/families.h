@@ -3,6 +3,7 @@
 // config.json mean) and by checkpoint.cpp (where the weights are).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -54,7 +55,7 @@ enum class Windows : uint8_t {
 /// A key that must have this value, or be null or absent: with another one the model computes something that is not supported.
 struct FixedKey {
   std::string_view key;
-  std::variant<bool, std::string_view> value;
+  std::variant<bool, std::string_view, std::nullptr_t> value;  ///< nullptr: null or absent only
 };
 
 struct Family {
@@ -79,7 +80,7 @@ struct Family {
   int64_t window = 0, period = 0;
   double query_scalar = 0;             ///< query_pre_attn_scalar; 0: the head's width
   double soft_cap = 0, logit_cap = 0;  ///< where the family has the keys
-  bool has_caps = false;
+  bool has_soft_cap = false, has_logit_cap = false;
   std::span<const FixedKey> fixed = {};
   std::span<const std::string_view> ignored = {};  ///< keys that change nothing here, besides those that all families have
   std::string_view prefix;                         ///< that the names of a whole model begin with; files of its inner part lack it

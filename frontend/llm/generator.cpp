@@ -45,12 +45,7 @@ GeneratorOptions checked(const LanguageConfig& config, GeneratorOptions options,
   if (options.vocabulary > config.vocabulary)
     refuse("options", fmt::format("{} ids, but the model has {}", options.vocabulary, config.vocabulary),
            "the tokenizer is of another model", where);
-  if (!graph::isFloat(options.cache))
-    refuse("options", fmt::format("a cache of {}", graph::toString(options.cache)), "it is f32, f16 or bf16", where);
-  const bool attends = std::ranges::any_of(config.layers, [](const LayerConfig& layer) { return layer.kind == LayerKind::Attention; });
-  if (options.cache != DType::F32 && attends && config.attention.head_width % 2 != 0)
-    refuse("options", fmt::format("a cache of {} for heads of width {}", graph::toString(options.cache), config.attention.head_width),
-           "heads of odd width need a cache of f32", where);
+  checkCache(config, options.cache, where);
   options.weights = config.weights;
   options.chunk = std::min(options.chunk, options.positions);
   return options;
@@ -67,6 +62,14 @@ struct FeedSettings {
 };
 
 }  // namespace
+
+void checkCache(const LanguageConfig& config, DType cache, Where where) {
+  if (!graph::isFloat(cache)) refuse("options", fmt::format("a cache of {}", graph::toString(cache)), "it is f32, f16 or bf16", where);
+  const bool attends = std::ranges::any_of(config.layers, [](const LayerConfig& layer) { return layer.kind == LayerKind::Attention; });
+  if (cache != DType::F32 && attends && config.attention.head_width % 2 != 0)
+    refuse("options", fmt::format("a cache of {} for heads of width {}", graph::toString(cache), config.attention.head_width),
+           "heads of odd width need a cache of f32", where);
+}
 
 struct Generator::Impl {
   Impl(const LanguageConfig& its, const GeneratorOptions& given, const Where& where)

@@ -59,6 +59,9 @@ struct Fed {
   std::vector<std::vector<float>> logits;  ///< of each sequence [tokens, vocabulary], where they were asked for
 };
 
+/// Throws "language_model.options" where keys and values of the model cannot be kept as this type.
+void checkCache(const LanguageConfig& config, DType cache, Where where = Where::current());
+
 /// Bytes on the device.
 struct GeneratorMemory {
   uint64_t weights = 0;

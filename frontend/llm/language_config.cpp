@@ -87,6 +87,11 @@ class ConfigBuilder {
     if (!(value >= 0 && std::isfinite(value)))
       return reader_.wrong(fmt::format("{} is {}, wanted a number that is not negative", key, value),
                            fmt::format("write a finite number; without the key it is {}", if_missing));
+    // It is computed with in f32, some as 1 / value.
+    constexpr double kLeast = 1e-37, kMost = 1e37;
+    if (value != 0 && !(value >= kLeast && value <= kMost))
+      return reader_.wrong(fmt::format("{} is {}, wanted {} to {}, or 0", key, value, kLeast, kMost),
+                           fmt::format("write such a number; without the key it is {}", if_missing));
     return value;
   }
 
@@ -116,11 +121,18 @@ class ConfigBuilder {
       using Wanted = std::decay_t<decltype(wanted)>;
       if constexpr (std::is_same_v<Wanted, bool>) return value->boolean() != nullptr && *value->boolean() == wanted;
       if constexpr (std::is_same_v<Wanted, std::string_view>) return value->string() != nullptr && *value->string() == wanted;
+      return false;
     };
     if (std::visit(same, fixed.value)) return Success{};
-    const std::string wanted = std::visit([](const auto& one) { return fmt::format("{}", one); }, fixed.value);
+    const auto name = [](const auto& one) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(one)>, std::nullptr_t>)
+        return std::string("null");
+      else
+        return fmt::format("{}", one);
+    };
+    const std::string wanted = std::visit(name, fixed.value);
     return reader_.wrong(fmt::format("{} is not {}, and nothing else is supported for {}", fixed.key, wanted, family_.model_type),
-                         "take a model without it; with another value written here, the weights would compute something else");
+                         fmt::format("set it to {} if the model was trained with that; else run it with another program", wanted));
   }
 
   Status readType() {
@@ -197,8 +209,10 @@ class ConfigBuilder {
                            fmt::format("without the key it is {}; scores are divided by its root", family_.query_scalar));
     attention.scale = 1 / std::sqrt(scalar);
     LS_CHECK(readScales());
-    if (family_.has_caps) {
+    if (family_.has_soft_cap) {
       LS_TRY(attention.soft_cap, amount("attn_logit_softcapping", family_.soft_cap, 0.0));
+    }
+    if (family_.has_logit_cap) {
       LS_TRY(made_.logit_cap, amount("final_logit_softcapping", family_.logit_cap, 0.0));
     }
     made_.norm = {.rms = !family_.layer_norm, .around_one = family_.around_one, .after = family_.norm_after, .eps = made_.norm.eps};
@@ -297,6 +311,7 @@ class ConfigBuilder {
     if (family_.windows == Windows::ByType) {
       LS_TRY(const int64_t newer, reader_.integer("_sliding_window_pattern", family_.period, family_.period));
       LS_TRY(period, reader_.integer("sliding_window_pattern", newer, newer));
+      if (period == 0) return reader_.wrong("sliding_window_pattern is 0, wanted at least 1", "1 is for no layers with a window");
     }
     std::vector<std::string> types;
     if (family_.windows != Windows::Every) {
@@ -313,6 +328,10 @@ class ConfigBuilder {
         if (!slides && types[i] != kFull)
           return reader_.wrong(fmt::format("layer {} is of type '{}' in layer_types", i, types[i]), suggest(types[i], kLayerTypes));
       }
+      // Such a layer may have positions of its own, so it is not the same as one that sees all.
+      if (family_.windows == Windows::ByType && slides && window == 0)
+        return reader_.wrong(fmt::format("sliding_window is null, and layer {} has a window", i),
+                             "say how many positions it has, or that the layer is of full_attention in layer_types");
       made_.layers[i].window = slides ? window : 0;
     }
     return Success{};

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <numbers>
+#include <string_view>
 #include <utility>
 
 namespace lockstep::llm {
@@ -21,11 +23,18 @@ struct Settings {
   double base = 10000, part = 1;  ///< `part` of a head turns
 };
 
+/// Keys without which a scaling of this type says nothing.
+Status needed(ConfigReader& scaling, std::string_view type, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (scaling.find(key) == nullptr)
+      return scaling.wrong(fmt::format("{} is missing", scaling.placeOf(key)), fmt::format("{} scaling needs it", type));
+  }
+  return Success{};
+}
+
 /// Long waves are stretched by the factor, short ones stay, and between the two there is a ramp (Llama 3.1).
 Status scaleByWavelength(ConfigReader& scaling, const RotaryDefaults& defaults, RotaryConfig& rotary) {
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
-    if (scaling.find(key) == nullptr) return scaling.wrong(fmt::format("{} is missing", scaling.placeOf(key)), "llama3 scaling needs it");
-  }
+  LS_CHECK(needed(scaling, "llama3", {"factor", "low_freq_factor", "high_freq_factor"}));
   LS_TRY(const double factor, scaling.number("factor", 0));
   LS_TRY(const double low, scaling.number("low_freq_factor", 0));
   LS_TRY(const double high, scaling.number("high_freq_factor", 0));
@@ -130,7 +139,8 @@ Status scaleAs(const std::string& type, ConfigReader& scaling, const RotaryDefau
   }
   if (type == "llama3") return scaleByWavelength(scaling, defaults, rotary);
   if (type == "linear") {
-    LS_TRY(const double factor, scaling.number("factor", 1));
+    LS_CHECK(needed(scaling, type, {"factor"}));
+    LS_TRY(const double factor, scaling.number("factor", 0));
     if (!(factor > 0 && std::isfinite(factor)))
       return scaling.wrong(fmt::format("{} is {}, wanted a positive number", scaling.placeOf("factor"), factor),
                            "it says how many times longer than in training a text may be; 1 changes nothing");

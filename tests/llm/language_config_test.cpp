@@ -71,6 +71,12 @@ TEST(LanguageConfig, windows_are_those_of_the_family) {
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma2"))), (List{4096, 0}));
   EXPECT_EQ(windowsOf(configOf(tinyJson("gemma3_text"))), (List{4096, 4096}));
   EXPECT_EQ(codeOf(tinyJson("gemma2", R"("layer_types": ["full_attention"])")), "language_config.value");
+  // Where no layer has a window, none is missing.
+  for (const char* family : {"gemma2", "gemma3_text"}) {
+    EXPECT_EQ(codeOf(tinyJson(family, R"("sliding_window": null)")), "language_config.value") << family;
+    EXPECT_EQ(windowsOf(configOf(tinyJson(family, R"("sliding_window": null, "layer_types": ["full_attention", "full_attention"])"))),
+              (List{0, 0}));
+  }
   EXPECT_EQ(codeOf(tinyJson("mistral", R"("sliding_window": 0)")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0, "use_sliding_window": true)")), "language_config.value");
   EXPECT_EQ(codeOf(tinyJson("qwen2", R"("sliding_window": 0)")), "");
@@ -114,6 +120,11 @@ TEST(LanguageConfig, scores_and_logits_of_Gemma) {
   const LanguageConfig third = configOf(tinyJson("gemma3_text"));
   EXPECT_EQ(third.attention.soft_cap, 0);
   EXPECT_TRUE(third.attention.qk_norm);
+  // transformers reads this key of Gemma 3 and applies no cap, other than that of the logits.
+  const Diagnostic capped = wrongOf(tinyJson("gemma3_text", R"("attn_logit_softcapping": 20.0)"));
+  EXPECT_EQ(capped.code, "language_config.value");
+  EXPECT_NE(capped.message.find("attn_logit_softcapping is not null"), std::string::npos) << capped.message;
+  EXPECT_EQ(configOf(tinyJson("gemma3_text", R"("attn_logit_softcapping": null, "final_logit_softcapping": 5.0)")).logit_cap, 5);
   EXPECT_EQ(llama("").attention.scale, 1 / std::sqrt(8.0));
 }
 
@@ -238,7 +249,11 @@ TEST(LanguageConfig, a_key_that_is_not_known_is_refused_with_its_place) {
   EXPECT_EQ(codeOf(tinyJson("llama", R"("quantization_config": {"bits": 4})")), "language_config.value");
   // What another family has means nothing here.
   EXPECT_EQ(codeOf(tinyJson("llama", R"("sliding_window": 8)")), "language_config.key");
-  EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_interleaved": true)")), "language_config.value");
+  // Nor does the length that early files of Llama 1 have: transformers does not read it.
+  EXPECT_EQ(llama(R"("max_sequence_length": 32)").context, 64);
+  const Diagnostic interleaved = wrongOf(tinyJson("llama", R"("rope_interleaved": true)"));
+  EXPECT_EQ(interleaved.code, "language_config.value");
+  EXPECT_NE(interleaved.remedy.find("set it to false if"), std::string::npos) << interleaved.remedy;
   EXPECT_EQ(codeOf(tinyJson("llama", R"("rope_interleaved": false)")), "");
 }
 
@@ -256,6 +271,11 @@ TEST(LanguageConfig, numbers_beyond_all_sense_are_refused) {
   for (const auto& [family, more] : {std::pair{"gemma2", R"("final_logit_softcapping": Infinity)"},
                                      {"gemma2", R"("attn_logit_softcapping": -5)"},
                                      {"gemma2", R"("query_pre_attn_scalar": NaN)"},
+                                     {"gemma2", R"("final_logit_softcapping": 1e300)"},
+                                     {"gemma2", R"("attn_logit_softcapping": 1e-300)"},
+                                     {"gemma3_text", R"("sliding_window_pattern": 0)"},
+                                     {"gemma3_text", R"("_sliding_window_pattern": 0)"},
+                                     {"llama", R"("rms_norm_eps": 1e300)"},
                                      {"llama", R"("rms_norm_eps": 0)"},
                                      {"llama", R"("rms_norm_eps": NaN)"},
                                      {"llama", R"("rope_theta": Infinity)"},

@@ -60,7 +60,8 @@ TEST(RotarySettings, scalings_that_are_not_supported_are_refused) {
        R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 1, 1, 1]})",
        R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 0], "long_factor": [1, 1, 1, 1]})",
        R"("rope_scaling": {"type": "longrope", "short_factor": 1, "long_factor": [1, 1, 1, 1]})",
-       R"("rope_scaling": {"rope_type": "linear", "factor": 0})",
+       R"("rope_scaling": {"rope_type": "linear", "factor": 0})", R"("rope_scaling": {"type": "linear"})",
+       R"("rope_parameters": {"rope_type": "linear", "rope_theta": 10000.0})",
        R"("rope_scaling": {"rope_type": "llama3", "factor": 0.5, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 16})",
        R"("rope_parameters": {"rope_theta": -1})"}) {
     EXPECT_EQ(codeOf(tinyJson("llama", scaling)), "language_config.value") << scaling;

@@ -145,6 +145,18 @@ TEST_F(VerifyLlm, a_cache_of_16_bits_leaves_the_expectations_of_whole_sequences)
   EXPECT_NE(outcome.out.find("fail  p0.whole"), std::string::npos) << outcome.out;
 }
 
+/// The evaluator says what is right there, so it refuses what a device would.
+TEST_F(VerifyLlm, heads_of_odd_width_have_no_cache_of_16_bits) {
+  make(testing::configOf(R"({"model_type": "gpt2", "vocab_size": 24, "n_embd": 14, "n_layer": 1, "n_head": 2, "n_positions": 64})"));
+  EXPECT_EQ(verify("--device evaluate").status, 0);
+  for (const char* options : {"--device evaluate --cache bf16", "--device reference --cache f16"}) {
+    const Outcome outcome = verify(options);
+    EXPECT_EQ(outcome.status, 4) << options << outcome.out;
+    EXPECT_NE(outcome.err.find("language_model.options"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("for heads of width 7"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(VerifyLlm, files_that_are_wrong_are_refused) {
   expected_.tensors["p1/greedy"] = io::Array::fromInts({2}, TokenList{9, 8});
   EXPECT_NE(verify("--device reference").err.find("golden.tensor"), std::string::npos);

@@ -105,6 +105,7 @@ class EvaluatedSequences : public SequenceRuns {
  public:
   EvaluatedSequences(const LanguageConfig& config, const io::TensorFile& stored, const RunShape& shape)
       : model_(config), shape_(shape), leaves_(leavesOf(model_, stored)) {
+    llm::checkCache(config, shape.cache);
     for (const llm::LayerConfig& layer : config.layers) {
       std::ranges::copy(llm::stateTypes(config, layer, shape.sequences, shape.positions + shape.chunk, shape.cache),
                         std::back_inserter(types_));
