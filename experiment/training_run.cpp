@@ -98,7 +98,7 @@ class Run {
             .precision = std::string(toString(options_.precision.dtype))};
   }
 
-  /// Without a device the line of the sample that asks for one is no place to look at, but the option is.
+  /// A device that cannot be had is an error at the option that names it, not at the line of the sample that opens it.
   [[nodiscard]] Result<std::unique_ptr<Experiment>> make() const {
     try {
       return recipe_.make(options_);

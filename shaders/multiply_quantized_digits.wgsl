@@ -167,6 +167,7 @@ fn keep_digits(row: u32, begin: u32, lane: u32, squares: ptr<function, f32>) {
   }
 }
 
+// Adds up the squares of a subgroup, where rows are normalised.
 fn keep_squares(lane: u32, squares: f32) {
   if (normed == 1) {
     var sum = squares;

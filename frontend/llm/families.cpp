@@ -153,7 +153,7 @@ constexpr FixedKey kPlainFixed[] = {{"attention_bias", false}};
 constexpr FixedKey kQwenFixed[] = {{"use_mrope", false}};
 constexpr FixedKey kGpt2Fixed[] = {{"add_cross_attention", false}};
 constexpr FixedKey kGemmaFixed[] = {{"use_bidirectional_attention", false}};
-// transformers reads the soft cap of scores and does not apply it in Gemma 3, other programs may: with a number there is no one meaning.
+// In Gemma 3 transformers reads the soft cap of scores but does not apply it. Other programs may, so a number there has no clear meaning.
 constexpr FixedKey kGemma3Fixed[] = {{"use_bidirectional_attention", false}, {"attn_logit_softcapping", nullptr}};
 constexpr FixedKey kMambaFixed[] = {{"rms_norm", true}};
 

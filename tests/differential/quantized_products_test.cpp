@@ -207,6 +207,15 @@ void expectNumber(double given, double wanted, double tolerance, const std::stri
   }
 }
 
+passes::CompileOptions compiledByDots() {
+  passes::CompileOptions options;
+  options.profile = gpuProfile();
+  options.profile.packed_dot = true;
+  options.preferred_templates = kByDots;
+  options.templates = detail::templateSource();
+  return options;
+}
+
 /// What a layer adds to its product, and what the next norm multiplies.
 graph::Graph withResidual(const QuantizedCase& c) {
   graph::Builder b;
@@ -223,11 +232,7 @@ graph::Graph withResidual(const QuantizedCase& c) {
 }
 
 TEST(Quantized, dots_take_in_what_follows) {
-  passes::CompileOptions options;
-  options.profile = gpuProfile();
-  options.profile.packed_dot = true;
-  options.preferred_templates = kByDots;
-  options.templates = detail::templateSource();
+  passes::CompileOptions options = compiledByDots();
   EXPECT_EQ(passes::compile(withResidual({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 1u);
   for (const QuantizedCase& c :
        {QuantizedCase{"", 1, 1031, 1024, 32, 4}, QuantizedCase{"", 3, 67, 1000, 128, 4}, QuantizedCase{"", 1, 515, 777, 777, 8}}) {
@@ -267,11 +272,7 @@ TEST(Quantized, dots_take_in_what_comes_before) {
              b.makeAll("quantized_matmul", operands, {{"bits", int64_t{c.bits}}, {"group", c.group}}).front());
     return b.take();
   };
-  passes::CompileOptions options;
-  options.profile = gpuProfile();
-  options.profile.packed_dot = true;
-  options.preferred_templates = kByDots;
-  options.templates = detail::templateSource();
+  passes::CompileOptions options = compiledByDots();
   EXPECT_EQ(passes::compile(gated({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 1u);
   EXPECT_EQ(passes::compile(gated({"", 1, 515, 14336, 14336, 8}), options).orThrow().plan.dispatches, 1u);
   for (const QuantizedCase& c : {QuantizedCase{"", 1, 1031, 1024, 32, 4}, QuantizedCase{"", 3, 67, 1000, 128, 4},
@@ -314,11 +315,7 @@ std::vector<double> normalised(std::vector<double> x, const std::vector<double>&
 
 /// Of rows around the longest one whose digits all fit: beside them there are factors and sums of squares.
 TEST(Quantized, dots_stay_within_workgroup_memory) {
-  passes::CompileOptions options;
-  options.profile = gpuProfile();
-  options.profile.packed_dot = true;
-  options.preferred_templates = kByDots;
-  options.templates = detail::templateSource();
+  passes::CompileOptions options = compiledByDots();
   const auto limit = static_cast<int64_t>(options.profile.max_workgroup_bytes);
   for (const int bits : {4, 8}) {
     const int64_t piece = 128 / bits, most = limit / (3 * piece + 4);
@@ -338,11 +335,7 @@ TEST(Quantized, dots_stay_within_workgroup_memory) {
 
 /// Also of rows whose digits do not all fit into workgroup memory, of rows that are small beside eps, and of one that is not finite.
 TEST(Quantized, dots_normalise_rows) {
-  passes::CompileOptions options;
-  options.profile = gpuProfile();
-  options.profile.packed_dot = true;
-  options.preferred_templates = kByDots;
-  options.templates = detail::templateSource();
+  passes::CompileOptions options = compiledByDots();
   EXPECT_EQ(passes::compile(normedProduct({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 1u);
   options.disabled = {"takeNorms"};
   EXPECT_EQ(passes::compile(normedProduct({"", 1, 1031, 1024, 32, 4}), options).orThrow().plan.dispatches, 2u);

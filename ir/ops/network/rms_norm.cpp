@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "ir/ops/support/common.h"
 #include "ir/ops/support/row_norm.h"
 
@@ -39,16 +37,7 @@ std::vector<ValueId> gradient(const GradientContext& g) {
 }
 
 std::vector<Tensor> evaluateRmsNorm(const EvaluateContext& c) {
-  const Tensor &x = *c.operands[0], &gain = *c.operands[1];
-  size_t columns = gain.data.size();
-  double eps = c.node.attributes.get<double>("eps");
-  Tensor out{c.results[0], std::vector<double>(x.data.size())};
-  for (size_t row = 0; row < x.data.size(); row += columns) {
-    double square = 0;
-    for (size_t i = 0; i < columns; ++i) square += x.data[row + i] * x.data[row + i] / static_cast<double>(columns);
-    for (size_t i = 0; i < columns; ++i) out.data[row + i] = x.data[row + i] / std::sqrt(square + eps) * gain.data[i];
-  }
-  return {std::move(out)};
+  return {Tensor{c.results[0], rmsNormalised(c.operands[0]->data, c.operands[1]->data, c.node.attributes.get<double>("eps"))}};
 }
 
 std::vector<OpCase> cases() {

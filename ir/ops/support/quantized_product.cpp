@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <span>
 
 #include "ir/ops/support/attention.h"
 #include "ir/ops/support/row_norm.h"
@@ -28,19 +26,9 @@ Status checkNorm(std::string_view op, const InferContext& c, int64_t k) {
 }
 
 /// The rows that are multiplied: x [m, k], normalised where that is asked for.
-std::vector<double> multipliedRows(const EvaluateContext& c, int64_t k) {
-  std::vector<double> x = c.operands[0]->data;
-  if (!hasNorm(c.node)) return x;
-  const std::vector<double>& gain = c.operands[kNormGain]->data;
-  const double eps = c.node.attributes.get<double>("eps");
-  const auto columns = static_cast<size_t>(k);
-  for (size_t row = 0; row < x.size(); row += columns) {
-    const std::span<double> of_row(&x[row], columns);
-    double square = 0;
-    for (const double element : of_row) square += element * element / static_cast<double>(k);
-    for (size_t i = 0; i < columns; ++i) of_row[i] *= gain[i] / std::sqrt(square + eps);
-  }
-  return x;
+std::vector<double> multipliedRows(const EvaluateContext& c) {
+  const std::vector<double>& x = c.operands[0]->data;
+  return hasNorm(c.node) ? rmsNormalised(x, c.operands[kNormGain]->data, c.node.attributes.get<double>("eps")) : x;
 }
 
 }  // namespace
@@ -95,7 +83,7 @@ Result<std::vector<TensorType>> inferQuantizedProduct(std::string_view op, const
 std::vector<Tensor> evaluateQuantizedProduct(const EvaluateContext& c) {
   const std::vector<double>&words = c.operands[1]->data, &scales = c.operands[2]->data;
   const QuantizedExtents e = quantizedExtents(c.operands[0]->type.shape, c.operands[1]->type.shape, c.node.attributes);
-  const std::vector<double> x = multipliedRows(c, e.k);
+  const std::vector<double> x = multipliedRows(c);
   const auto element = [&](int64_t row, int64_t column) {
     const auto word = static_cast<uint32_t>(words[static_cast<size_t>(row * e.words() + column / e.perWord())]);
     const int64_t high = int64_t{1} << (e.bits - 1);

@@ -15,6 +15,16 @@ Status checkEps(std::string_view op, std::string_view label, const Attributes& a
   return Success{};
 }
 
+std::vector<double> rmsNormalised(std::vector<double> x, const std::vector<double>& gain, double eps) {
+  const size_t columns = gain.size();
+  for (size_t row = 0; row < x.size(); row += columns) {
+    double square = 0;
+    for (size_t i = 0; i < columns; ++i) square += x[row + i] * x[row + i] / static_cast<double>(columns);
+    for (size_t i = 0; i < columns; ++i) x[row + i] = x[row + i] / std::sqrt(square + eps) * gain[i];
+  }
+  return x;
+}
+
 ValueId rowMean(Builder& b, ValueId x) {
   int64_t columns = b.shapeOf(x).extent(b.shapeOf(x).rank() - 1);
   return b.mul(b.sum(x, -1, true), 1.0 / static_cast<double>(columns));

@@ -11,6 +11,9 @@ Status checkEps(std::string_view op, std::string_view label, const Attributes& a
 /// The mean of each row: [..., 1].
 ValueId rowMean(Builder& b, ValueId x);
 
+/// Rows of x, as long as the gain, divided by their root mean squares and multiplied by the gain.
+std::vector<double> rmsNormalised(std::vector<double> x, const std::vector<double>& gain, double eps);
+
 struct Normalised {
   ValueId xhat, rstd;
 };
