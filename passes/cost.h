@@ -100,14 +100,19 @@ struct TiledRow {
   int64_t halves, per_lane, rows, block, shared_groups;
 };
 inline constexpr std::array kTiledRows{TiledRow{4, 16, 2, 1, 2}, TiledRow{3, 32, 1, 2, 0}, TiledRow{0, 32, 1, 8, 8}};
-/// The same by matrix units: steps that go through workgroup memory at a time, by halves as above (3: gradients), by parts, and by the
-/// widest row. More rows than these, or gradients of wider ones in two parts, do not fit into registers.
+/// The same by matrix units: the widest row, by halves as above (3: gradients) and by parts. Gradients of wider ones in two parts do not
+/// fit into registers, nor do more rows per subgroup. Of the steps, kMatrixSteps go through workgroup memory at a time: with 16, gradients
+/// of 4 x 8 x 2048 x 128 in bf16 take 874 us on an H200 (785), those of 8 x 8 x 2048 x 64 in f32 2478 (2162), and f32 at 4 x 8 x 2048 x 128
+/// takes 973 (793).
 struct MatrixRows {
-  int64_t halves, parts, widest, tile;
+  int64_t halves, parts, widest;
 };
-inline constexpr std::array kMatrixRows{MatrixRows{3, 1, 64, 32},  MatrixRows{3, 1, 128, 16}, MatrixRows{3, 2, 64, 16},
-                                        MatrixRows{2, 1, 128, 32}, MatrixRows{2, 2, 64, 32},  MatrixRows{2, 2, 128, 16}};
-inline constexpr int64_t kMatrixSubgroups = 4, kMatrixSubRows = 16, kLeastMatrixSteps = 32;
+inline constexpr std::array kMatrixRows{MatrixRows{3, 1, 128}, MatrixRows{3, 2, 64}, MatrixRows{2, 1, 128}, MatrixRows{2, 2, 128}};
+inline constexpr int64_t kMatrixSubgroups = 4, kMatrixSubRows = 16, kMatrixSteps = 32, kLeastMatrixSteps = 32;
+/// Twice as many steps at a time for rows of 16 bits, without gradients, where few workgroups have long rows: 1 x 8 x 2048 x 64 takes 45 us
+/// in bf16, and 65 with 32 steps; 1 x 8 x 8192 x 64 412 and 461. More workgroups share a unit, and they hide its barriers: 8 x 8 x 2048 x
+/// 64 takes 244 and 238. The registers of wider rows do not suffice.
+inline constexpr int64_t kWidestOfDeepSteps = 64, kLeastDeepSteps = 1024, kMostDeepGroups = 8;
 inline constexpr int64_t kMostShares = 4, kLeastRoundsOfShare = 16;
 /// Templates with integer dot products: what a subgroup has at a time, by the elements of a piece, which are 32 of 4 bits and 16 of 8.
 /// Twice as much takes so many registers that it is slower: two matrices of 14336 rows of 4096 in int4 take 24.5 us on an H200, and 35 with

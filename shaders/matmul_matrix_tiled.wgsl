@@ -231,20 +231,20 @@ fn store_octs(member: u32, packed_a: ptr<function, array<vec4<u32>, parts * a_he
   }
 }
 
-// The octs in two parts, in their scales. 1: an element is out of range, so that the scales have to grow smaller. Magnitudes are compared
-// in f32: maxima of pairs of f16 take longer than all of the splitting.
+// The octs in two parts, in their scales. 1: an element may be out of range, so that the scales have to grow smaller. None is while the sum
+// of their squares is below 2^30. GPUs add products at twice the rate of maxima.
 fn split_octs(member: u32, next_a: ptr<function, array<vec4<f32>, 2 * a_held>>, next_b: ptr<function, array<vec4<f32>, 2 * b_held>>,
               own_a: ptr<function, array<f32, a_held>>, own_b: ptr<function, array<f32, b_held>>,
               packed_a: ptr<function, array<vec4<u32>, parts * a_held>>,
               packed_b: ptr<function, array<vec4<u32>, parts * b_held>>) -> u32 {
-  var most = vec4<f32>();
+  var squares = vec4<f32>();
   for (var h = 0u; h < a_held; h++) {
     let at = a_at(min(h * members + member, a_octs - 1));
     let x = (*next_a)[2 * h] * scales_of_a((*own_a)[h], at, 0);
     let y = (*next_a)[2 * h + 1] * scales_of_a((*own_a)[h], at, 1);
     (*packed_a)[h] = high_oct(x, y);
     (*packed_a)[(parts - 1) * a_held + h] = low_oct(x, y);
-    most = max(most, max(abs(x), abs(y)));
+    squares = fma(x, x, fma(y, y, squares));
   }
   for (var h = 0u; h < b_held; h++) {
     let at = b_at(min(h * members + member, b_octs - 1));
@@ -252,9 +252,9 @@ fn split_octs(member: u32, next_a: ptr<function, array<vec4<f32>, 2 * a_held>>, 
     let y = (*next_b)[2 * h + 1] * scales_of_b((*own_b)[h], at, 1);
     (*packed_b)[h] = high_oct(x, y);
     (*packed_b)[(parts - 1) * b_held + h] = low_oct(x, y);
-    most = max(most, max(abs(x), abs(y)));
+    squares = fma(x, x, fma(y, y, squares));
   }
-  return select(0u, 1, max(max(most.x, most.y), max(most.z, most.w)) >= 32768);
+  return select(1u, 0, (squares.x + squares.y) + (squares.z + squares.w) < 0x1p+30);
 }
 
 // Scales in which the octs, too, are in range, and the factors that take sums into them.

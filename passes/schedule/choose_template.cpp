@@ -128,7 +128,10 @@ std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape,
   if (row == cost::kMatrixRows.end() || unit.n != unit.k || unit.n % 8 != 0 || shape.run < unit.m || shape.length < cost::kLeastMatrixSteps)
     return std::nullopt;
   plan.sub_rows = divideUp(cost::kMatrixSubRows, plan.unit_m) * plan.unit_m;
-  plan.tile = divideUp(row->tile, plan.unit) * plan.unit;
+  const int64_t groups = shape.rows / shape.run * divideUp(shape.run, plan.rows());
+  const bool is_deep = halves == 2 && plan.parts == 1 && widest <= cost::kWidestOfDeepSteps && shape.length >= cost::kLeastDeepSteps &&
+                       groups <= cost::kMostDeepGroups * profile.parallel_units;
+  plan.tile = divideUp((is_deep ? 2 : 1) * cost::kMatrixSteps, plan.unit) * plan.unit;
   // A row comes by neighbours of a subgroup, an oct each.
   const int64_t octs = divideUp(widest, plan.unit) * plan.unit / 8;
   const bool fits = octs <= plan.lanes && plan.unit_m * plan.unit % plan.lanes == 0 &&
@@ -136,7 +139,7 @@ std::optional<PlanChoice> matrix(const PlanQuery& q, const TemplateShape& shape,
                     matrixBytes(plan, widest) <= int64_t{profile.max_workgroup_bytes};
   if (!fits) return std::nullopt;
   rounds = loopCost(shape.repeats, 1, loopCost(divideUp(shape.length, plan.tile) + 1, 1, 0));
-  return PlanChoice{plan, splitGroups(shape.rows / shape.run * divideUp(shape.run, plan.rows()), profile)};
+  return PlanChoice{plan, splitGroups(groups, profile)};
 }
 
 /// Each subgroup leaves its sums in workgroup memory; where they are not known, each part does.

@@ -172,7 +172,8 @@ TEST_P(MatrixScales, results_are_as_accurate_as_those_of_f32) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, MatrixScales,
                          ::testing::Values(Scales{.name = "alike"}, Scales{.name = "rows", .rows = 60},
-                                           Scales{.name = "growing", .rows = 10, .along = 40}, Scales{.name = "shrinking", .along = -40},
+                                           Scales{.name = "growing", .rows = 10, .along = 40}, Scales{.name = "growing_slowly", .along = 7},
+                                           Scales{.name = "shrinking", .along = -40},
                                            Scales{.name = "rows_and_columns", .rows = 40, .columns = 40},
                                            Scales{.name = "infinite", .special = std::numeric_limits<float>::infinity()},
                                            Scales{.name = "no_number", .special = std::numeric_limits<float>::quiet_NaN()},

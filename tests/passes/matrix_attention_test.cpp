@@ -9,6 +9,7 @@
 #include "ir/graph/builder.h"
 #include "ir/graph/op_def.h"
 #include "ir/kernel/inline_calls.h"
+#include "ir/kernel/queries.h"
 #include "ir/kernel/spread_matrices.h"
 #include "passes/pipeline.h"
 #include "tests/passes/gpu_profile.h"
@@ -72,6 +73,24 @@ TEST(MatrixAttention, goes_to_the_units_forward_and_backward) {
   EXPECT_EQ(kernels({.width = 128}, unitsProfile(), DType::BF16).size(), 3u);
   EXPECT_EQ(kernels({.width = 128}, unitsProfile()).size(), 1u) << "gradients in two parts do not fit into registers";
   EXPECT_EQ(kernels({.width = 64, .value_width = 128}, unitsProfile()).size(), 1u);
+}
+
+size_t productsOf(const kernel::Module& module) {
+  size_t products = 0;
+  kernel::forEachInstruction(module, module.entryPoint()->body, [&](kernel::InstructionId, const kernel::Instruction& in) {
+    products += in.op == kernel::Op::SubgroupMatrixMultiplyAccumulate ? 1 : 0;
+  });
+  return products;
+}
+
+TEST(MatrixAttention, few_workgroups_take_twice_as_many_keys_at_a_time) {
+  const auto forward = [](int64_t batch, int64_t length, DType low) {
+    return productsOf(kernels({.batch = batch, .queries = length, .keys = length}, unitsProfile(), low).front());
+  };
+  const size_t of_many = forward(8, 2048, DType::BF16);
+  EXPECT_EQ(forward(1, 2048, DType::BF16), 2 * of_many);
+  EXPECT_EQ(forward(1, 256, DType::BF16), of_many) << "short rows";
+  EXPECT_EQ(forward(1, 2048, DType::F32), forward(8, 2048, DType::F32));
 }
 
 TEST(MatrixAttention, chunks_of_a_prompt_go_to_the_units) {
