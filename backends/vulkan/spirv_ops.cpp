@@ -301,14 +301,14 @@ spv::Id Emitter::emitMatMul(const Instruction& in) {
   return builder_.createCompositeConstruct(type, parts);
 }
 
-// abs(MIN) = MIN: the maximum of x and its negation in u32, since GLSL's SAbs of MIN is open.
+// abs(MIN) = MIN: the smaller one of x and its negation as u32, since GLSL's SAbs of MIN is open. Mesa makes an absolute value of
+// their maximum as i32, and llvmpipe holds that for positive: abs(abs(MIN) >> 8) was negative there.
 spv::Id Emitter::emitAbs(const Instruction& in) {
   const Type type = types_[in.type];
   if (type.scalar == Scalar::U32) return value(in.operands[0]);
   if (type.isFloat()) return emitExt(in);
-  spv::Id x = value(in.operands[0]);
-  spv::Id negated = builder_.createUnaryOp(spv::OpSNegate, lanesType(Scalar::U32, type.width()), asUnsigned(x, type));
-  return ext(valueType(in.type), GLSLstd450SMax, {x, asSigned(negated, type)});
+  const spv::Id lanes = lanesType(Scalar::U32, type.width()), x = asUnsigned(value(in.operands[0]), type);
+  return asSigned(ext(lanes, GLSLstd450UMin, {x, builder_.createUnaryOp(spv::OpSNegate, lanes, x)}), type);
 }
 
 spv::Id Emitter::emitSign(const Instruction& in) {

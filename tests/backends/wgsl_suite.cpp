@@ -291,6 +291,25 @@ TEST_P(Conformance, wgsl_indices_out_of_bounds_are_clamped) {
   EXPECT_EQ(out[2], (Words{0, 0, 0, bitsOf(5.0f)}));
 }
 
+// Drivers that know that an absolute value is not negative forget that of the smallest number.
+TEST_P(Conformance, wgsl_absolute_value_of_the_smallest_number_is_negative) {
+  const kernel::Module module = readWgsl(R"(
+    @group(0) @binding(0) var<storage, read_write> out: array<i32, 12>;
+    @group(0) @binding(1) var<storage, read> x: array<i32, 4>;
+    @compute @workgroup_size(1) fn main() {
+      out[0] = abs(x[0]);
+      out[1] = abs(abs(x[0]) >> 8);
+      out[2] = select(0, 1, abs(x[0]) < 0);
+      out[3] = max(abs(x[0]), 0);
+      out[4] = abs(x[0]) / 2;
+      out[5] = sign(abs(x[0]));
+      let v = abs(abs(vec4i(x[0], x[1], x[2], x[3])) >> vec4u(8));
+      for (var i = 0; i < 4; i++) { out[6 + i] = v[i]; }
+    })");
+  const std::vector<Words> out = run(module, {Words(12), Words{0x80000000, 0xffffff00, 0x7fffffff, 0x80000001}});
+  EXPECT_EQ(out[0], (Words{0x80000000, 0x800000, 1, 0, 0xc0000000, 0xffffffff, 0x800000, 1, 0x7fffff, 0x7fffff, 0, 0}));
+}
+
 TEST_P(Conformance, wgsl_immediate_data_is_that_of_the_dispatch) {
   const kernel::Module module = readWgsl(R"(
     struct Inner { a: vec2<f32>, m: mat2x2<f32> }

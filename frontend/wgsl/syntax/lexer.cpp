@@ -230,7 +230,18 @@ class Lexer {
     }
     const CodePoint first = decodeUtf8(rest());
     if (first.length == 0 || first.value == 0) return reportBadByte();
-    reportStray(first.length, fmt::format("character '{}' is not part of WGSL", rest().substr(0, first.length)));
+    reportForeign(first);
+  }
+
+  /// Many of these characters cannot be seen, as the spaces that come with text from a web page, so each has its number as well.
+  void reportForeign(CodePoint character) {
+    constexpr uint32_t kByteOrderMark = 0xFEFF;
+    const std::string_view bytes = rest().substr(0, character.length);
+    if (character.length == 1) return reportStray(1, fmt::format("character '{}' is not part of WGSL", bytes));
+    if (character.value == kByteOrderMark) {
+      return reportStray(character.length, "a byte order mark (U+FEFF) is not allowed", "save the file as UTF-8 without a byte order mark");
+    }
+    reportStray(character.length, fmt::format("character '{}' (U+{:04X}) is not part of WGSL", bytes, character.value));
   }
 
   void reportBadByte() {
@@ -238,8 +249,8 @@ class Lexer {
     reportStray(1, c == 0 ? "a null character is not allowed" : fmt::format("byte 0x{:02x} is not UTF-8 text", c));
   }
 
-  void reportStray(uint32_t length, std::string message) {
-    reporter_.error(kSyntax, {at_, at_ + length}, std::move(message));
+  void reportStray(uint32_t length, std::string message, std::string remedy = {}) {
+    reporter_.error(kSyntax, {at_, at_ + length}, std::move(message), std::move(remedy));
     at_ += length;
   }
 

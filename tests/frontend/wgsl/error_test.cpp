@@ -71,10 +71,12 @@ TEST(Errors, identifiers_areThoseOfUnicode) {
     readGood(std::string("const ") + name + " = 1;");
   }
   constexpr Case kCases[] = {
-      {"const a→b = 1;", "1:8 wgsl.syntax: character '→' is not part of WGSL"},
-      {"const a\U00031789 = 1;", "1:8 wgsl.syntax: character '\U00031789' is not part of WGSL"},  // newer than Unicode 14
-      {"const ·a = 1;", "1:7 wgsl.syntax: character '·' is not part of WGSL"},
-      {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' is not part of WGSL"},
+      {"const a→b = 1;", "1:8 wgsl.syntax: character '→' (U+2192) is not part of WGSL"},
+      {"const a\U00031789 = 1;", "1:8 wgsl.syntax: character '\U00031789' (U+31789) is not part of WGSL"},  // newer than Unicode 14
+      {"const ·a = 1;", "1:7 wgsl.syntax: character '·' (U+00B7) is not part of WGSL"},
+      {"const 😀 = 1;", "1:7 wgsl.syntax: character '😀' (U+1F600) is not part of WGSL"},
+      {"const a =\u00A01;", "1:10 wgsl.syntax: character '\u00A0' (U+00A0) is not part of WGSL"},  // looks like a space
+      {"\uFEFFconst a = 1;", "1:1 wgsl.syntax: a byte order mark (U+FEFF) is not allowed"},
       {"const a\xC0\x80 = 1;", "1:8 wgsl.syntax: byte 0xc0 is not UTF-8 text"},
       {"const a\xE0\x80\x80 = 1;", "1:8 wgsl.syntax: byte 0xe0 is not UTF-8 text"},
       {"const a\xED\xA0\x80 = 1;", "1:8 wgsl.syntax: byte 0xed is not UTF-8 text"},
