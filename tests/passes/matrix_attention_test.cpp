@@ -141,6 +141,7 @@ TEST(MatrixAttention, kernels_assume_no_size_of_a_subgroup) {
       const std::vector<kernel::Module> made = kernels({}, unitsProfile(card.shape, card.subgroup_size), low);
       ASSERT_EQ(made.size(), 3u);
       for (const kernel::Module& module : made) {
+        EXPECT_EQ(module.functions.size(), 1u) << "no call is left";
         const kernel::Function& entry = *module.entryPoint();
         EXPECT_EQ(entry.subgroup_size, card.subgroup_size);
         fmt::print("{} {}x{}x{} in subgroups of {}, {}: {} of {} invocations\n", card.name, card.shape.m, card.shape.n, card.shape.k,

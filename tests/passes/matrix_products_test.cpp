@@ -63,6 +63,15 @@ bool hasComponent(const kernel::Module& module, kernel::Scalar scalar) {
   return false;
 }
 
+/// A module that is too large for inlineCalls keeps its calls: it is right, but what the passes see of it is not fast.
+TEST(MatrixProducts, no_call_is_left) {
+  for (const DType stored : {DType::F32, DType::BF16}) {
+    for (const int64_t extent : {1024, 4095, 4096}) {
+      EXPECT_EQ(product(extent, extent, extent, unitsProfile(), stored).module.functions.size(), 1u) << toString(stored) << ' ' << extent;
+    }
+  }
+}
+
 /// Gradients of a convolution's weights: few results, and an inner axis of all pixels.
 TEST(MatrixProducts, parts_of_a_long_inner_axis_fill_the_units) {
   EXPECT_EQ(product(64, 576, 65536, unitsProfile()).groups, 576u) << "9 tiles, 64 parts";
