@@ -22,8 +22,11 @@ Result<std::map<std::string, double>> parseOverrides(const std::vector<std::stri
     double value = 0;
     const char* begin = text.data() + std::min(equals + 1, text.size());
     const char* end = text.data() + text.size();
+    const std::string_view given(begin, end);
+    const bool is_true = given == "true", is_truth = is_true || given == "false";
     const auto parsed = std::from_chars(begin, end, value);
-    if (equals == 0 || begin == end || parsed.ec != std::errc() || parsed.ptr != end) {
+    if (is_truth) value = is_true ? 1 : 0;
+    if (equals == 0 || begin == end || (!is_truth && (parsed.ec != std::errc() || parsed.ptr != end))) {
       return console::usage("override", fmt::format("--override '{}' is not NAME=NUMBER", text));
     }
     if (!values.emplace(text.substr(0, equals), value).second) {

@@ -14,7 +14,7 @@
 
 namespace lockstep::tools {
 
-/// The values of --override: "NAME=NUMBER" each. code usage.override
+/// The values of --override: "NAME=NUMBER" each; true is 1 and false 0, as browsers have it. code usage.override
 Result<std::map<std::string, double>> parseOverrides(const std::vector<std::string>& texts);
 
 /// The text of a kernel in kernel IR, checked; mistakes have their place in it.

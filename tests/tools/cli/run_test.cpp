@@ -55,6 +55,20 @@ TEST_F(Run, computes_prints_and_writes) {
   EXPECT_EQ(array->toFloats(), (std::vector<float>{0.5f, 3, 5.5f, 8, 10.5f, -1, -1, -1}));
 }
 
+TEST_F(Run, overrides_may_be_true_or_false) {
+  const std::string path = scratch_ / "flag.wgsl";
+  ASSERT_TRUE(io::writeFileAtomically(path, std::string_view("override flag: bool = false;\n"
+                                                             "@group(0) @binding(0) var<storage, read_write> v: array<u32, 1>;\n"
+                                                             "@compute @workgroup_size(1) fn main() { v[0] = select(3u, 7u, flag); }\n"))
+                  .ok());
+  const auto outcome = [&](const std::string& value) {
+    return testing::runTool(scratch_, "run " + path + " --device reference --bind 0.0=zeros --out 0.0=- --override flag=" + value);
+  };
+  EXPECT_EQ(outcome("true").out, "0.0 v: u32[1]\n  7\n");
+  EXPECT_EQ(outcome("false").out, "0.0 v: u32[1]\n  3\n");
+  EXPECT_NE(outcome("yes").err.find("usage.override"), std::string::npos);
+}
+
 TEST_F(Run, every_type_is_printed_by_members_and_elements) {
   const std::string path = scratch_ / "types.wgsl";
   ASSERT_TRUE(io::writeFileAtomically(path, std::string_view("enable f16;\n"
