@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "console/verbose.h"
@@ -145,6 +147,20 @@ Result<bool> Options::parse(std::span<const std::string> arguments) {
                    near.empty() ? help : fmt::format("did you mean '{}'?", near));
     }
     return usage("argument", "unexpected arguments", help);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = error.what(), name = message.substr(0, message.find(':'));
+    const bool is_missing = message.find("missing") != std::string::npos;
+    return usage("value", fmt::format("{} {}", name, is_missing ? "needs a value" : "is given more than once"), help);
+  } catch (const CLI::ConversionError& error) {
+    const std::string_view message = error.what(), start = "Could not convert: ", between = " = ";
+    const size_t equals = message.find(between);
+    if (!message.starts_with(start) || equals == std::string_view::npos) return usage("value", std::string(message), help);
+    const std::string_view name = message.substr(start.size(), equals - start.size()), given = message.substr(equals + between.size());
+    double number = 0;
+    const auto parsed = std::from_chars(given.begin(), given.end(), number);
+    const bool is_number = parsed.ec == std::errc() && parsed.ptr == given.end();
+    return usage("value", fmt::format("{} cannot be '{}': it takes a {}", name, given, is_number ? "whole number of 64 bits" : "number"),
+                 help);
   } catch (const CLI::ParseError& error) {
     std::string message = error.what();
     // The library's sentences start with a capital where no option name comes first.

@@ -41,6 +41,18 @@ TEST(Options, values_lists_flags_and_arguments) {
   EXPECT_EQ(parsed.device, "auto");
 }
 
+TEST(Options, wrong_values_are_named) {
+  const auto message = [](const std::vector<std::string>& arguments) {
+    const Parsed parsed = parse(arguments);
+    return parsed.result.ok() ? std::string() : parsed.result.diagnostics().front().message;
+  };
+  EXPECT_EQ(message({"--steps"}), "--steps needs a value");
+  EXPECT_EQ(message({"--steps", "3", "--steps", "4"}), "--steps is given more than once");
+  EXPECT_EQ(message({"--steps", "many"}), "--steps cannot be 'many': it takes a number");
+  EXPECT_EQ(message({"--steps", "1e3"}), "--steps cannot be '1e3': it takes a whole number of 64 bits");
+  EXPECT_EQ(message({"--steps", "99999999999999999999"}), "--steps cannot be '99999999999999999999': it takes a whole number of 64 bits");
+}
+
 TEST(Options, description_has_every_row_and_the_verb_does_nothing) {
   bool ran = false;
   const CommandDescription description = describe([&] {
