@@ -155,8 +155,8 @@ Result<uint32_t> referenceThreads() {
   uint32_t threads = 0;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
   if (error == std::errc() && end == digits.end() && threads >= 1 && threads <= 1024) return threads;
-  return fail("device.threads", fmt::format("LOCKSTEP_REFERENCE_THREADS is '{}', wanted a number from 1 to 1024", digits), {},
-              "set it to a number, or unset it for one thread a core");
+  return fail("device.threads", fmt::format("LOCKSTEP_REFERENCE_THREADS is '{}', wanted a number from 1 to 1024", digits),
+              {.file = "LOCKSTEP_REFERENCE_THREADS"}, "set it to a number, or unset it for one thread a core");
 }
 
 Failure noDevice(const std::vector<DeviceInfo>& devices, std::string message) {

@@ -58,6 +58,8 @@ constexpr TensorRow kAttentionRows[] = {
 /// After those of attention, where it has a feed-forward part.
 constexpr TensorRow kFeedForwardRows[] = {{"wFfn1", FourWidth, Width}, {"bFfn1", FourWidth}, {"wFfn2", Width, FourWidth}, {"bFfn2", Width}};
 
+constexpr std::string_view kOneModel = "check that layers and tensors are those of one model";
+
 uint64_t quotient(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
 
 // The extents that only a layer's own tensors tell; those that follow from others are put in later. Wrong ones fit no shape.
@@ -79,17 +81,26 @@ void solveAttention(Counts, Extents&) {}
 struct Misfit {
   std::string_view tensor;
   std::string what;
+  std::string_view remedy = kOneModel;
 };
+Misfit misfitOfTaps(const Extents& e) {
+  if (e[Taps] >= 2) return {};
+  return {"wConv", "and a convolution of one tap, where every layer has two or more",
+          "write the file from a model whose convolutions have two taps or more; most have 4"};
+}
 Misfit misfitOfInner(std::string_view tensor, const Extents& e) {
   if (e[Inner] % e[Width] == 0) return {};
   return {tensor, fmt::format("and {} channels are not a multiple of the width {}", e[Inner], e[Width])};
 }
-Misfit misfitOfMamba1(const Extents& e) { return misfitOfInner("D_vec", e); }
+Misfit misfitOfMamba1(const Extents& e) {
+  if (Misfit inner = misfitOfInner("D_vec", e); !inner.what.empty()) return inner;
+  return misfitOfTaps(e);
+}
 /// `parts`: the least that b and c take together.
 Misfit misfitOfMamba2(const Extents& e, uint64_t parts) {
   if (Misfit inner = misfitOfInner("normWeight", e); !inner.what.empty()) return inner;
   if (e[Inner] % e[Heads] != 0) return {"A_log", fmt::format("and {} channels cannot be split into {} heads", e[Inner], e[Heads])};
-  if (e[Mixed] > e[Inner] && (e[Mixed] - e[Inner]) % parts == 0) return {};
+  if (e[Mixed] > e[Inner] && (e[Mixed] - e[Inner]) % parts == 0) return misfitOfTaps(e);
   return {"bConv", fmt::format("not {} channels and a multiple of {} for b and c", e[Inner], parts)};
 }
 Misfit misfitOfReal(const Extents& e) { return misfitOfMamba2(e, 2); }
@@ -187,7 +198,7 @@ class Layout {
     const Misfit misfit = kind.misfit(e);
     if (misfit.what.empty()) return Success{};
     const auto row = std::ranges::find(kind.rows, misfit.tensor, &TensorRow::name);
-    return wrongShape(fmt::format("layers.{}.{}", index, misfit.tensor), e[row->first] * e[row->second], misfit.what);
+    return wrongShape(fmt::format("layers.{}.{}", index, misfit.tensor), e[row->first] * e[row->second], misfit.what, misfit.remedy);
   }
   void add(size_t index, const TensorRow& row, const Extents& e) {
     Tensor tensor{fmt::format("layers.{}.{}", index, row.name), {signedOf(e[row.first])}};
@@ -204,9 +215,9 @@ class Layout {
                             layers_.size(), fmt::join(names, ", "), layers_.size() > kShown ? ", ..." : ""),
                 where_, "use the file as it was written, and a version that lists its layers unless all are mamba1");
   }
-  [[nodiscard]] Failure wrongShape(const std::string& name, uint64_t count, const std::string& what) const {
-    return fail("mbjs.shape", fmt::format("'{}' has {} elements, {}", name, count, what), where_,
-                "check that layers and tensors are those of one model");
+  [[nodiscard]] Failure wrongShape(const std::string& name, uint64_t count, const std::string& what,
+                                   std::string_view remedy = kOneModel) const {
+    return fail("mbjs.shape", fmt::format("'{}' has {} elements, {}", name, count, what), where_, std::string(remedy));
   }
 
   Counts counts_;

@@ -42,7 +42,8 @@ struct MbjsFile {
 /// small, and infinite where they were above 65504. Codes: mbjs.magic, mbjs.version (not 1, 2 or 3), mbjs.length (the file ends before what
 /// its header says, or goes on after it), mbjs.layer (a kind above 3), mbjs.count (another number of tensors than its layers have),
 /// mbjs.shape (a number of elements that makes no shape, or one that no layer of its kind has: inner is a multiple of the width and of the
-/// heads, and mixed is inner and an even number more, a multiple of 4 for Mamba3). `name` stands for the file in messages.
+/// heads, mixed is inner and an even number more, a multiple of 4 for Mamba3, and a convolution has two taps or more). `name` stands for
+/// the file in messages.
 Result<MbjsFile> parseMbjs(std::span<const std::byte> bytes, const std::string& name);
 Result<MbjsFile> readMbjs(const std::filesystem::path& path);
 

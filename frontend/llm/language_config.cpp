@@ -359,7 +359,9 @@ class ConfigBuilder {
       return reader_.wrong(
           fmt::format("state_size is {} for {} channels in {} layers", mixer.states, inner, made_.layers.size()),
           fmt::format("the product of the three is at most {}; compare the sizes with the shapes of the weights", kMostRates));
-    if (mixer.conv < 2) return reader_.wrong("conv_kernel is 1, wanted two taps or more", "published models have 4");
+    if (mixer.conv < 2)
+      return reader_.wrong("conv_kernel is 1, wanted two taps or more",
+                           "take a model whose convolutions have two taps or more; published ones have 4");
     if (family_.kind == LayerKind::Mamba1) return readStepRank();
     LS_TRY(const int64_t heads, positive("num_heads", sizes.heads));
     LS_TRY(mixer.head_width, positive("head_dim", sizes.head_width));

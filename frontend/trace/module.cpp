@@ -104,7 +104,7 @@ void checkShape(std::string_view kind, const std::string& name, const std::vecto
     for (const int64_t extent : shape) {
       if (!__builtin_mul_overflow(count, static_cast<uint64_t>(extent), &count) && count <= UINT32_MAX) continue;
       throw Error({.code = "parameter.shape",
-                   .message = fmt::format("{} '{}' has shape [{}], which is more than 2^32 elements", kind, name, fmt::join(shape, ",")),
+                   .message = fmt::format("{} '{}' has shape [{}], which is 2^32 elements or more", kind, name, fmt::join(shape, ",")),
                    .where = toLocation(where),
                    .notes = {},
                    .remedy = "make it smaller, or split it into several"});

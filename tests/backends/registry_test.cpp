@@ -87,6 +87,7 @@ TEST(Registry, threads_of_the_reference_are_a_number) {
     const auto opened = openDevice(reference);
     ASSERT_FALSE(opened.ok()) << bad;
     EXPECT_EQ(opened.diagnostics().front().code, "device.threads");
+    EXPECT_EQ(opened.diagnostics().front().where.file, "LOCKSTEP_REFERENCE_THREADS");
   }
   for (const char* good : {"1", "3", ""}) {
     ASSERT_EQ(setenv("LOCKSTEP_REFERENCE_THREADS", good, 1), 0);

@@ -70,6 +70,10 @@ TEST(Module, shape_and_literal_are_checked) {
     Parameter p{*this, "p", {3, 0}};
   };
   EXPECT_EQ(caught([] { Zero zero; }).code, "parameter.shape");
+  struct Large : Module {
+    Parameter p{*this, "p", {1 << 16, 1 << 16}};
+  };
+  EXPECT_EQ(caught([] { Large large; }).message, "parameter 'p' has shape [65536,65536], which is 2^32 elements or more");
   struct Short : Module {
     Parameter p{*this, "p", {3}, init::literal({1, 2})};
   };

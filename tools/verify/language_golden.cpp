@@ -49,12 +49,15 @@ Result<std::vector<LanguagePrompt>> readLanguageGolden(const std::filesystem::pa
     const size_t slash = whole.find('/');
     const std::string_view part = slash == std::string_view::npos ? std::string_view() : whole.substr(slash);
     if (part != kIds && part != kLogits && part != kGreedy)
-      return fail("golden.tensor", fmt::format("tensor '{}' belongs to no prompt", name), {.file = path.string()});
+      return fail("golden.tensor", fmt::format("tensor '{}' belongs to no prompt", name), {.file = path.string()},
+                  "leave it out, or name it PROMPT/ids, PROMPT/logits or PROMPT/greedy");
     if (part != kIds) continue;
     LS_TRY(LanguagePrompt prompt, readPrompt(file, path.string(), std::string(whole.substr(0, slash)), vocabulary));
     prompts.push_back(std::move(prompt));
   }
-  if (prompts.empty()) return fail("golden.tensor", "there are no prompts", {.file = path.string()});
+  if (prompts.empty())
+    return fail("golden.tensor", "there are no prompts", {.file = path.string()},
+                "write PROMPT/ids, PROMPT/logits and PROMPT/greedy for at least one");
   return prompts;
 }
 

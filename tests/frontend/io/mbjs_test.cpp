@@ -178,12 +178,12 @@ TEST(Mbjs, a_wrong_size_is_named_with_its_layer) {
   EXPECT_NE(mbjsText(bytes.all).find("'layers.1.wInProj' has 28 elements, not the 13 x 2"), std::string::npos) << mbjsText(bytes.all);
 }
 
-/// A layer of width 2 with a convolution of 2 taps; `decays` is the number of elements of A_log for each head.
-MbjsBytes mambaOf(uint8_t kind, uint32_t inner, uint32_t heads, uint32_t mixed, uint32_t decays) {
+/// A layer of width 2; `decays` is the number of elements of A_log for each head.
+MbjsBytes mambaOf(uint8_t kind, uint32_t inner, uint32_t heads, uint32_t mixed, uint32_t decays, uint32_t taps = 2) {
   MbjsBytes bytes;
   bytes.words({kMbjsMagic, 2, 1}).put<uint8_t>({kind, 0, 0, 0});
-  bytes.words({11, 2, 2 * (mixed + heads), 2 * mixed, mixed, decays * heads, heads, heads, 2 * inner, inner, 2, 2});
-  return bytes.numbers(2 + 2 * (mixed + heads) + 3 * mixed + (decays + 2) * heads + 3 * inner + 4);
+  bytes.words({11, 2, 2 * (mixed + heads), taps * mixed, mixed, decays * heads, heads, heads, 2 * inner, inner, 2, 2});
+  return bytes.numbers(2 + 2 * (mixed + heads) + (taps + 1) * mixed + (decays + 2) * heads + 3 * inner + 4);
 }
 
 TEST(Mbjs, a_size_that_no_layer_has_is_named) {
@@ -208,6 +208,17 @@ TEST(Mbjs, a_size_that_no_layer_has_is_named) {
   MbjsBytes mamba1;
   mamba1.words({kMbjsMagic, 1, 15, 10, 12, 6, 6, 3, 21, 7, 3, 3, 9, 3, 6, 2, 2, 2}).numbers(10 + 83 + 2);
   EXPECT_NE(mbjsText(mamba1.all).find("'layers.0.D_vec' has 3 elements, and 3 channels are not a multiple"), std::string::npos);
+}
+
+TEST(Mbjs, a_convolution_of_one_tap_is_refused_with_a_remedy) {
+  MbjsBytes mamba1;  // inner 4, one state, rank 1
+  mamba1.words({kMbjsMagic, 1, 15, 10, 16, 8, 4, 4, 12, 3, 4, 4, 4, 4, 8, 2, 2, 2}).numbers(10 + 73 + 2);
+  for (const auto& bytes : {mambaOf(1, 4, 2, 10, 1, 1), mambaOf(2, 4, 2, 12, 2, 1), mamba1}) {
+    const std::string text = mbjsText(bytes.all);
+    EXPECT_NE(text.find("'layers.0.wConv' has"), std::string::npos) << text;
+    EXPECT_NE(text.find("and a convolution of one tap"), std::string::npos) << text;
+    EXPECT_NE(text.find("from a model whose convolutions have two taps or more"), std::string::npos) << text;
+  }
 }
 
 TEST(Mbjs, what_is_no_model_of_its_layers_is_not_written) {
