@@ -301,8 +301,8 @@ spv::Id Emitter::emitMatMul(const Instruction& in) {
   return builder_.createCompositeConstruct(type, parts);
 }
 
-// abs(MIN) = MIN: the smaller one of x and its negation as u32, since GLSL's SAbs of MIN is open. Mesa makes an absolute value of
-// their maximum as i32, and llvmpipe holds that for positive: abs(abs(MIN) >> 8) was negative there.
+// abs(MIN) = MIN: the smaller one of x and its negation as u32, since GLSL's SAbs of MIN is open. llvmpipe takes their maximum as i32 for
+// positive: abs(abs(MIN) >> 8) was negative there.
 spv::Id Emitter::emitAbs(const Instruction& in) {
   const Type type = types_[in.type];
   if (type.scalar == Scalar::U32) return value(in.operands[0]);
