@@ -50,7 +50,7 @@ TEST(Options, wrong_values_are_named) {
   EXPECT_EQ(message({"--steps", "3", "--steps", "4"}), "--steps is given more than once");
   EXPECT_EQ(message({"--steps", "many"}), "--steps cannot be 'many': it takes a number");
   EXPECT_EQ(message({"--steps", "1e3"}), "--steps cannot be '1e3': it takes a whole number of 64 bits");
-  EXPECT_EQ(message({"--steps", "99999999999999999999"}), "--steps cannot be '99999999999999999999': it takes a whole number of 64 bits");
+  EXPECT_EQ(message({"--steps", "99999999999999999999"}), "--steps: 99999999999999999999 is beyond 64 bits");
 }
 
 TEST(Options, description_has_every_row_and_the_verb_does_nothing) {
