@@ -27,7 +27,8 @@ Result<std::map<std::string, double>> parseOverrides(const std::vector<std::stri
     const auto parsed = std::from_chars(begin, end, value);
     if (is_truth) value = is_true ? 1 : 0;
     if (equals == 0 || begin == end || (!is_truth && (parsed.ec != std::errc() || parsed.ptr != end))) {
-      return console::usage("override", fmt::format("--override '{}' is not NAME=NUMBER", text));
+      return console::usage("override", fmt::format("--override '{}' is not NAME=NUMBER", text),
+                            "NUMBER is a decimal number, true or false");
     }
     if (!values.emplace(text.substr(0, equals), value).second) {
       return console::usage("override", fmt::format("--override gives '{}' twice", text.substr(0, equals)));
